@@ -132,7 +132,7 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 		return none, startErr
 	}
 	b, st := newBook(s), s.tracker.State()
-	b.rejudge(ctx, &st)
+	b.judgeAgain(ctx, &st)
 	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	if err != nil && !isRecordError(err) {
 		return none, err

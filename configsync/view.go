@@ -60,7 +60,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 		return Explanation{}, err
 	}
 	b := newBook(&Syncer[T]{o: o})
-	b.rejudge(ctx, &st)
+	b.judgeAgain(ctx, &st)
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
 		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	return Explanation{State: st, Next: v, Limits: b.limits(st.Current.Ref), Fields: b.fields(v)}, nil
@@ -117,10 +117,10 @@ func askChild[T any](ctx context.Context, s *Syncer[T]) error {
 	return nil
 }
 
-// unhealthy returns why the present run is not known to be healthy, in words that stay the same as
+// whyUnhealthy returns why the present run is not known to be healthy, in words that stay the same as
 // long as the cause does, or the empty string. A run that nothing speaks against has time to become
 // healthy. A run after a bad end has none: its condition must not change twice with each crash.
-func (v view) unhealthy() string {
+func (v view) whyUnhealthy() string {
 	starting := v.run.healthy.IsZero() && v.age < v.startTime
 	var ended endedError
 	switch {
@@ -159,7 +159,7 @@ func isBadEnd(e lkg.Exit) bool {
 // addHealth makes a condition that is True say why the run is not healthy. Another condition has a
 // cause already.
 func (s *Status) addHealth(now view) {
-	why := now.unhealthy()
+	why := now.whyUnhealthy()
 	switch {
 	case why == "":
 	case s.Condition.Status == lkg.StatusTrue:

@@ -108,7 +108,7 @@ func (c *Child[T]) Run(ctx context.Context, s *configsync.Syncer[T]) error {
 			return fmt.Errorf("starting the child: %w", err)
 		}
 		_ = s.Announce(ctx) // a report that doesn't land never stops a start
-		exit = c.live(ctx, a)
+		exit = c.liveOnce(ctx, a)
 		delay := c.Delay
 		if delay == 0 {
 			delay = time.Second
@@ -127,8 +127,8 @@ func (c *Child[T]) prepare() {
 	c.between, c.pending = true, false
 }
 
-// live is one life of the child.
-func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) (exit lkg.Exit) {
+// liveOnce is one life of the child.
+func (c *Child[T]) liveOnce(ctx context.Context, a configsync.Active[T]) (exit lkg.Exit) {
 	var do Conduct
 	if c.Conduct != nil {
 		do = c.Conduct(a.Config)

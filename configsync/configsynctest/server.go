@@ -64,7 +64,7 @@ func (s *Server) Put(namespace, name string, data map[string]string, immutable b
 			s.uids++
 			o.UID = fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids)
 		}
-		o.Raw = raw(o)
+		o.Raw = rawOf(o)
 		if s.objects == nil {
 			s.objects = map[string]configsync.Object{}
 		}
@@ -176,8 +176,8 @@ func (s *Server) change(f func()) {
 	}
 }
 
-// raw serialises an object as the API server would.
-func raw(o configsync.Object) []byte {
+// rawOf serialises an object as the API server would.
+func rawOf(o configsync.Object) []byte {
 	type meta struct {
 		Namespace       string `json:"namespace"`
 		Name            string `json:"name"`

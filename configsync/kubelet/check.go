@@ -56,18 +56,18 @@ var harms = []harm{
 	{"evictionPressureTransitionPeriod", durationFrom(time.Hour), "is an hour or more: the node takes no pods for that long after each pressure"},
 	{"fileCheckFrequency", durationFrom(time.Hour), "is an hour or more: static pods follow their files that late"},
 	{"healthzPort", is(0.0), "is 0: nothing can ask whether the kubelet is well"},
-	{"imageGCHighThresholdPercent", from(100), "is 100: unused images are never removed, and the disk runs full"},
-	{"imageGCHighThresholdPercent", below(50), "is less than 50: images are removed and pulled again all the time"},
-	{"maxOpenFiles", below(4096), "is less than 4096: the kubelet fails with many pods"},
-	{"maxPods", below(10), "is less than 10: pods that run here and do not fit are failed, those of the system too"},
-	{"maxPods", from(1000), "is 1000 or more: no kubelet is tested with so many pods"},
-	{"nodeLeaseDurationSeconds", from(300), "is 5 minutes or more: the lease is renewed so rarely that the node is taken for dead"},
+	{"imageGCHighThresholdPercent", isFrom(100), "is 100: unused images are never removed, and the disk runs full"},
+	{"imageGCHighThresholdPercent", isBelow(50), "is less than 50: images are removed and pulled again all the time"},
+	{"maxOpenFiles", isBelow(4096), "is less than 4096: the kubelet fails with many pods"},
+	{"maxPods", isBelow(10), "is less than 10: pods that run here and do not fit are failed, those of the system too"},
+	{"maxPods", isFrom(1000), "is 1000 or more: no kubelet is tested with so many pods"},
+	{"nodeLeaseDurationSeconds", isFrom(300), "is 5 minutes or more: the lease is renewed so rarely that the node is taken for dead"},
 	{"nodeStatusMaxImages", is(0.0), "is 0: the scheduler sees no image of this node"},
 	{"nodeStatusUpdateFrequency", durationFrom(5 * time.Minute), "is 5 minutes or more: the node is seen as it was that long ago"},
-	{"oomScoreAdj", from(0), "is 0 or more: the kernel kills the kubelet before the pods when memory runs out"},
-	{"podPidsLimit", between(0, 100), "is less than 100: most programs cannot start their threads"},
-	{"podsPerCore", between(0, 4), "is less than 4: it lowers maxPods, and pods that do not fit are failed"},
-	{"readOnlyPort", from(1), "is set: everybody who reaches the port may read all pods"},
+	{"oomScoreAdj", isFrom(0), "is 0 or more: the kernel kills the kubelet before the pods when memory runs out"},
+	{"podPidsLimit", isBetween(0, 100), "is less than 100: most programs cannot start their threads"},
+	{"podsPerCore", isBetween(0, 4), "is less than 4: it lowers maxPods, and pods that do not fit are failed"},
+	{"readOnlyPort", isFrom(1), "is set: everybody who reaches the port may read all pods"},
 	{"registerNode", is(false), "is false: the kubelet makes no Node object"},
 	{"rotateCertificates", is(false), "is false: the node is lost when its client certificate ends"},
 	{"runtimeRequestTimeout", durationBelow(30 * time.Second), "is less than 30 s: calls of a busy runtime fail, and are repeated"},
@@ -90,16 +90,16 @@ func valueAt(fields map[string]any, path string) any {
 
 func is(want any) func(any) bool { return func(v any) bool { return v == want } }
 
-func from(low float64) func(any) bool {
+func isFrom(low float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(float64); return ok && n >= low }
 }
 
-func below(high float64) func(any) bool {
+func isBelow(high float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(float64); return ok && n < high }
 }
 
-// between excludes both ends.
-func between(low, high float64) func(any) bool {
+// isBetween excludes both ends.
+func isBetween(low, high float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(float64); return ok && n > low && n < high }
 }
 

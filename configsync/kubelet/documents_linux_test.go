@@ -95,7 +95,7 @@ type bench struct {
 
 func (b *bench) newProver() configsync.Inspector {
 	b.Helper()
-	program, args := b.node.Command("unused")
+	program, args := b.node.KubeletCommand("unused")
 	p, err := kubelet.NewProver(kubelet.ProverOptions{
 		Program: program, Args: args, Dir: filepath.Join(b.TempDir(), "prover"),
 		Control: func(context.Context) ([]byte, error) { return b.node.Config(nil) },
@@ -157,7 +157,7 @@ func (b *bench) compare(text string) {
 func (b *bench) run(doc []byte) (runs bool, end string) {
 	b.Helper()
 	config := filepath.Join(b.node.Dir, "kubelet.yaml")
-	program, args := b.node.Command(config)
+	program, args := b.node.KubeletCommand(config)
 	err := errors.Join(os.RemoveAll(filepath.Join(b.node.Dir, "kubelet")), os.WriteFile(config, doc, 0o600))
 	if err != nil {
 		b.Fatal(err)

@@ -101,7 +101,7 @@ func (c codec) Origins(key string, o configsync.Object) (map[string]string, erro
 	if c.o.Around == nil {
 		return nil, nil
 	}
-	m, err := c.merge(key, o)
+	m, err := c.mergeLayers(key, o)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func Text(c configsync.Codec[*Config], key string, o configsync.Object) (text []
 	case !known || own.o.DropIn || own.o.Around == nil:
 		return []byte(o.Data[key]), true, nil
 	}
-	m, err := own.merge(key, o)
+	m, err := own.mergeLayers(key, o)
 	return m.Doc, err == nil, err
 }
 

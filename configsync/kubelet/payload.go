@@ -104,13 +104,13 @@ func (c codec) Decode(key string, o configsync.Object) (*Config, lkg.Limits, err
 	if err != nil {
 		return nil, lkg.Limits{}, err
 	}
-	own, doc, err := c.documents(key, o)
+	own, doc, err := c.readDocuments(key, o)
 	if err != nil {
 		return fail(err)
 	}
 	cfg, err := decodeConfig(doc)
 	if err == nil && o.UID != "" {
-		err = c.shared(own, cfg)
+		err = c.checkShared(own, cfg)
 	}
 	if err != nil {
 		return fail(err)
@@ -124,8 +124,8 @@ func (c codec) Decode(key string, o configsync.Object) (*Config, lkg.Limits, err
 	return cfg, limits, nil
 }
 
-// documents returns the config itself, and what becomes of it on this node.
-func (c codec) documents(key string, o configsync.Object) (own, merged []byte, err error) {
+// readDocuments returns the config itself, and what becomes of it on this node.
+func (c codec) readDocuments(key string, o configsync.Object) (own, merged []byte, err error) {
 	text := []byte(o.Data[key])
 	if o.UID == "" {
 		own, err = toJSON(text)
@@ -141,7 +141,7 @@ func (c codec) documents(key string, o configsync.Object) (own, merged []byte, e
 	if err != nil || c.o.Around == nil {
 		return own, own, err
 	}
-	m, err := c.merge(key, o)
+	m, err := c.mergeLayers(key, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +149,7 @@ func (c codec) documents(key string, o configsync.Object) (own, merged []byte, e
 	return own, merged, err
 }
 
-func (c codec) merge(key string, o configsync.Object) (layers.Merged, error) {
+func (c codec) mergeLayers(key string, o configsync.Object) (layers.Merged, error) {
 	stack, err := c.o.Around()
 	if err != nil {
 		return layers.Merged{}, err
@@ -227,19 +227,19 @@ func (absolutePaths) Inspect(_ context.Context, key string, o configsync.Object)
 			problems = append(problems, name+" must be an absolute path")
 		}
 	}
-	return joined(problems)
+	return joinProblems(problems)
 }
 
-func joined(problems []string) error {
+func joinProblems(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// shared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this
+// checkShared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this
 // node.
-func (c codec) shared(own []byte, used *Config) error {
+func (c codec) checkShared(own []byte, used *Config) error {
 	alone, err := decodeConfig(own)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (c codec) shared(own []byte, used *Config) error {
 	need(alone.PodCIDR == "", "podCIDR"+why)
 	_, _, served := used.Healthz()
 	need(served || !c.o.NeedsHealthz, "healthzPort must not be 0: the node's agent asks there whether the kubelet is well")
-	return joined(problems)
+	return joinProblems(problems)
 }
 
 // textAt returns the text at a path of names; ok is false if there is no text.

@@ -105,18 +105,18 @@ func NewProver(o ProverOptions) (configsync.Inspector, error) {
 
 // Inspect implements configsync.Inspector.
 func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) error {
-	s, err := p.subject(ctx, key, o)
+	s, err := p.newSubject(ctx, key, o)
 	if err != nil {
 		return err
 	}
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
-		return undecided(ctx.Err())
+		return asUndecided(ctx.Err())
 	}
 	defer func() { <-p.turn }()
-	if err := s.identify(&p.binary); err != nil {
-		return undecided(err)
+	if err := s.setID(&p.binary); err != nil {
+		return asUndecided(err)
 	}
 	if !p.loaded && p.o.Store != nil {
 		p.results = readResults(ctx, p.o.Store)
@@ -135,7 +135,7 @@ func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 	}
 	if p.unsaved {
 		if err := saveResults(ctx, p.o.Store, p.results); err != nil {
-			return undecided(fmt.Errorf("keeping the answer: %w", err))
+			return asUndecided(fmt.Errorf("keeping the answer: %w", err))
 		}
 		p.unsaved = false
 	}
@@ -160,12 +160,12 @@ func (recall) ForEachBinary() bool { return true }
 
 // Inspect implements configsync.Inspector.
 func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) error {
-	s, err := r.p.subject(ctx, key, o)
+	s, err := r.p.newSubject(ctx, key, o)
 	if err != nil {
 		return err
 	}
 	if r.g == nil {
-		return undecided(errNoAnswer)
+		return asUndecided(errNoAnswer)
 	}
 	if err := s.identify(&filesum.Cache{}); err != nil {
 		return undecided(err)
@@ -173,7 +173,7 @@ func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) er
 	if found, ok := findResult(readResults(ctx, r.g), s.id); ok {
 		return found.err()
 	}
-	return undecided(errNoAnswer)
+	return asUndecided(errNoAnswer)
 }
 
 // NotChecked says what a judgement on this machine leaves open, one sentence each; asked says whether a kubelet judges.
@@ -196,7 +196,7 @@ var (
 	errSlow     = errors.New("the kubelet was killed: it did not end in time")
 )
 
-func undecided(err error) error {
+func asUndecided(err error) error {
 	if errors.Is(err, configsync.ErrUndecided) {
 		return err
 	}
@@ -213,7 +213,7 @@ type subject struct {
 	id       string
 }
 
-func (p *prover) subject(ctx context.Context, key string, o configsync.Object) (*subject, error) {
+func (p *prover) newSubject(ctx context.Context, key string, o configsync.Object) (*subject, error) {
 	s := &subject{document: []byte(o.Data[key]), program: p.o.Program, args: keptFlags(p.o.Args)}
 	if o.UID != "" {
 		s.payload = s.document
@@ -226,8 +226,8 @@ func (p *prover) subject(ctx context.Context, key string, o configsync.Object) (
 	return s, err
 }
 
-// judge asks the kubelet. An error means that nothing is known.
-func (p *prover) judge(ctx context.Context, s *subject) (result, error) {
+// judgeSubject asks the kubelet. An error means that nothing is known.
+func (p *prover) judgeSubject(ctx context.Context, s *subject) (result, error) {
 	if err := makeOwnDir(p.o.Dir); err != nil {
 		return result{}, err
 	}
@@ -236,7 +236,7 @@ func (p *prover) judge(ctx context.Context, s *subject) (result, error) {
 		return result{}, err
 	}
 	if parsed.refused {
-		return p.attribute(ctx, s, parsed)
+		return p.attributeEnd(ctx, s, parsed)
 	}
 	if names := unknownIn(s.payload, parsed.unknown); len(names) > 0 {
 		return result{ID: s.id, Refused: true, Reason: "the kubelet does not know the field " + strings.Join(names, ", ")}, nil
@@ -262,12 +262,12 @@ func (p *prover) judge(ctx context.Context, s *subject) (result, error) {
 	return result{ID: s.id, Refused: true, Reason: started.reason}, nil
 }
 
-// attribute makes a refusal of a run that only validates, unless the kubelet refuses the control document too.
-func (p *prover) attribute(ctx context.Context, s *subject, run outcome) (result, error) {
+// attributeEnd makes a refusal of a run that only validates, unless the kubelet refuses the control document too.
+func (p *prover) attributeEnd(ctx context.Context, s *subject, run outcome) (result, error) {
 	if isFlagError(run.reason) {
 		return result{}, fmt.Errorf("the kubelet does not take its flags: %s", run.reason)
 	}
-	if control, ok := p.control(ctx); ok {
+	if control, ok := p.controlDocument(ctx); ok {
 		below, err := p.validate(ctx, control)
 		if err == nil && below.refused && below.reason == run.reason {
 			err = fmt.Errorf("it refuses the config in use too: %s", below.reason)
@@ -297,7 +297,7 @@ func (p *prover) controlStarts(ctx context.Context, s *subject) bool {
 	return true
 }
 
-func (p *prover) control(ctx context.Context) ([]byte, bool) {
+func (p *prover) controlDocument(ctx context.Context) ([]byte, bool) {
 	if p.o.Control == nil {
 		return nil, false
 	}

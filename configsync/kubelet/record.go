@@ -211,7 +211,7 @@ func reasonOf(log string, doc []byte, dir string) string {
 			text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], "…")
 		}
 	}
-	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	text = strings.Join(strings.Fields(strings.Map(printableRune, text)), " ")
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
@@ -221,7 +221,7 @@ func reasonOf(log string, doc []byte, dir string) string {
 	return text
 }
 
-func printable(r rune) rune {
+func printableRune(r rune) rune {
 	if unicode.IsSpace(r) {
 		return ' '
 	}

@@ -47,7 +47,7 @@ func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 		return outcome{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the next run has a name of its own
-	cmd, err := p.command(dir, doc)
+	cmd, err := p.kubeletCommand(dir, doc)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -77,7 +77,7 @@ func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	socket := filepath.Join(dir, "cri.sock")
-	node := p.endpoints(ctx)
+	node := p.findEndpoints(ctx)
 	d, err := editDocument(doc, socket, node)
 	if err != nil {
 		return outcome{}, fmt.Errorf("%w: %w", errNotIsolated, err)
@@ -96,7 +96,7 @@ func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	if err := os.WriteFile(kubeconfig, []byte(awayServer), 0o600); err != nil {
 		return outcome{}, err
 	}
-	cmd, err := p.command(dir, d.text)
+	cmd, err := p.kubeletCommand(dir, d.text)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -109,10 +109,10 @@ func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	return outcome{refused: true, reason: reasonOf(log.String(), doc, dir), unserved: d.unserved}, nil
 }
 
-// endpoints says where the node has its runtime.
-func (p *prover) endpoints(ctx context.Context) endpoints {
-	e := endpoints{flag: p.flag("container-runtime-endpoint")}
-	if control, ok := p.control(ctx); ok {
+// findEndpoints says where the node has its runtime.
+func (p *prover) findEndpoints(ctx context.Context) endpoints {
+	e := endpoints{flag: p.flagNamed("container-runtime-endpoint")}
+	if control, ok := p.controlDocument(ctx); ok {
 		if doc, err := toJSON(control); err == nil {
 			e.control, _ = textAt(doc, "containerRuntimeEndpoint")
 		}
@@ -171,8 +171,8 @@ func exitedByItself(ctx context.Context, cmd *exec.Cmd, err error) error {
 	return nil
 }
 
-// command is the kubelet with a document, and directories of its own.
-func (p *prover) command(dir string, doc []byte) (*exec.Cmd, error) {
+// kubeletCommand is the kubelet with a document, and directories of its own.
+func (p *prover) kubeletCommand(dir string, doc []byte) (*exec.Cmd, error) {
 	config := filepath.Join(dir, "config")
 	if err := os.WriteFile(config, doc, 0o600); err != nil {
 		return nil, err
@@ -222,8 +222,8 @@ func next(args []string, i int) string {
 	return ""
 }
 
-// flag returns the value of a flag that the node starts its kubelet with.
-func (p *prover) flag(want string) string {
+// flagNamed returns the value of a flag that the node starts its kubelet with.
+func (p *prover) flagNamed(want string) string {
 	for i, arg := range p.o.Args {
 		if name, value, hasValue, ok := flagOf(arg); ok && name == want {
 			if !hasValue {

@@ -61,7 +61,7 @@ func (r *standInRuntime) close() error {
 func (r *standInRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	method := path.Base(req.URL.Path)
 	w.Header().Set("Content-Type", "application/grpc")
-	answer, ok := r.answer(method)
+	answer, ok := r.answerMethod(method)
 	if !ok {
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", unimplemented)
 		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "no such call")
@@ -73,23 +73,23 @@ func (r *standInRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 }
 
-// answer is the response to a call. An empty message is a list without elements.
-func (r *standInRuntime) answer(method string) ([]byte, bool) {
+// answerMethod is the response to a call. An empty message is a list without elements.
+func (r *standInRuntime) answerMethod(method string) ([]byte, bool) {
 	switch method {
 	case "Version":
-		return message(text(1, "0.1.0"), text(2, "belay"), text(3, "2.0.0"), text(4, "v1")), true
+		return encodeMessage(encodeText(1, "0.1.0"), encodeText(2, "belay"), encodeText(3, "2.0.0"), encodeText(4, "v1")), true
 	case "Status":
 		r.once.Do(func() { close(r.asked) })
-		return text(1, string(message(condition("RuntimeReady"), condition("NetworkReady")))), true
+		return encodeText(1, string(encodeMessage(encodeCondition("RuntimeReady"), encodeCondition("NetworkReady")))), true
 	case "RuntimeConfig":
 		if !r.driver {
 			return nil, false
 		}
 		const cgroupfs = 1
-		return text(1, string(number(1, cgroupfs))), true
+		return encodeText(1, string(encodeNumber(1, cgroupfs))), true
 	case "ImageFsInfo":
-		filesystem := message(number(1, uint64(time.Now().UnixNano())), text(2, string(text(1, "/"))), text(3, string(number(1, 1))), text(4, string(number(1, 1))))
-		return message(text(1, string(filesystem)), text(2, string(filesystem))), true
+		filesystem := encodeMessage(encodeNumber(1, uint64(time.Now().UnixNano())), encodeText(2, string(encodeText(1, "/"))), encodeText(3, string(encodeNumber(1, 1))), encodeText(4, string(encodeNumber(1, 1))))
+		return encodeMessage(encodeText(1, string(filesystem)), encodeText(2, string(filesystem))), true
 	}
 	return nil, strings.HasPrefix(method, "List") || method == "UpdateRuntimeConfig"
 }
@@ -120,25 +120,25 @@ func lacksRuntimeConfig(ctx context.Context, socket string) bool {
 	return cmp.Or(resp.Trailer.Get("Grpc-Status"), resp.Header.Get("Grpc-Status")) == unimplemented
 }
 
-// condition is a runtime condition that holds.
-func condition(name string) []byte {
-	return text(1, string(message(text(1, name), number(2, 1))))
+// encodeCondition is a runtime condition that holds.
+func encodeCondition(name string) []byte {
+	return encodeText(1, string(encodeMessage(encodeText(1, name), encodeNumber(2, 1))))
 }
 
-// text is a field of a message: a string, bytes, or a message.
-func text(field int, s string) []byte {
+// encodeText is a field of a message: a string, bytes, or a message.
+func encodeText(field int, s string) []byte {
 	const bytesType = 2
 	b := binary.AppendUvarint(nil, uint64(field)<<3|bytesType)
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }
 
-// number is a field of a message.
-func number(field int, n uint64) []byte {
+// encodeNumber is a field of a message.
+func encodeNumber(field int, n uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), n)
 }
 
-func message(parts ...[]byte) (all []byte) {
+func encodeMessage(parts ...[]byte) (all []byte) {
 	for _, p := range parts {
 		all = append(all, p...)
 	}

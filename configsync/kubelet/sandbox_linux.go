@@ -88,8 +88,8 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
 }
 
-// hierarchies are the mounts of cgroups: one of version 2, or one for each controller of version 1.
-func hierarchies() ([]string, error) {
+// cgroupHierarchies are the mounts of cgroups: one of version 2, or one for each controller of version 1.
+func cgroupHierarchies() ([]string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(cgroupRoot, &st); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func hierarchies() ([]string, error) {
 
 // makeCgroups makes a cgroup in each hierarchy, and in it those of the host that the config names.
 func (s *sandbox) makeCgroups() error {
-	all, err := hierarchies()
+	all, err := cgroupHierarchies()
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *child) stop(grace time.Duration) {
 func (c *child) exit(planned bool) lkg.Exit {
 	x := c.exitOf(planned)
 	if state := c.group.State(); !planned && state != nil {
-		x.Last = c.kept.Lines()
+		x.Last = c.kept.LastLines()
 		x.Signature = signatureOf(state.String(), x.Last)
 	}
 	return x

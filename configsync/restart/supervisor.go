@@ -113,7 +113,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	var last lkg.Exit
 	retry := backoff.Backoff{First: s.o.BackoffMin, Most: s.o.BackoffMax}
 	for ctx.Err() == nil {
-		ran, asked, err := s.once(ctx, &last)
+		ran, asked, err := s.runOnce(ctx, &last)
 		if err != nil {
 			return err
 		}
@@ -129,9 +129,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says
+// runOnce is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says
 // that the next start was asked for, and must not wait.
-func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
+func (s *Supervisor) runOnce(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
 	cmd, err := s.o.Command(ctx, *last)
 	if err != nil {
 		var baseline *lkg.BaselineError

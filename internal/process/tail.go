@@ -122,7 +122,7 @@ func (t *Tail) Lines() []string {
 	var out []string
 	left := TailBytes
 	for i := len(all) - 1; i >= 0 && len(out) < TailLines; i-- {
-		line := strings.TrimRightFunc(CutSecrets(printable(all[i])), unicode.IsSpace)
+		line := strings.TrimRightFunc(CutSecrets(printableLine(all[i])), unicode.IsSpace)
 		if line == "" {
 			continue
 		}
@@ -135,8 +135,8 @@ func (t *Tail) Lines() []string {
 	return out
 }
 
-// printable replaces what acts on a terminal.
-func printable(line string) string {
+// printableLine replaces what acts on a terminal.
+func printableLine(line string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

@@ -26,7 +26,7 @@ func keep(text string, piece int) []string {
 		_, _ = t.Write([]byte(text[:n]))
 		text = text[n:]
 	}
-	return t.Lines()
+	return t.LastLines()
 }
 
 func TestTailKeepsTheLastLinesWithinItsBounds(t *testing.T) {
@@ -137,7 +137,7 @@ func TestKeepTailOutlivesWhatIsBehindIt(t *testing.T) {
 			if err := process.Run(t.Context(), cmd); !errors.As(err, &ended) || ended.ExitCode() != 7 {
 				t.Fatalf("it ends with %v, want exit status 7", err)
 			}
-			if got := strings.Join(kept.Lines(), ","); !strings.Contains(got, "out 3") || !strings.Contains(got, "err 3") {
+			if got := strings.Join(kept.LastLines(), ","); !strings.Contains(got, "out 3") || !strings.Contains(got, "err 3") {
 				t.Errorf("kept is %q, want the lines of both", got)
 			}
 			if full.calls == 0 {
@@ -184,7 +184,7 @@ func TestKeepTailLeavesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(out)
-	if err = errors.Join(err, cmd.Wait()); err != nil || string(text) != "to the pipe\n" || len(kept.Lines()) != 0 {
-		t.Errorf("the pipe gives %q, kept is %q, error %v", text, kept.Lines(), err)
+	if err = errors.Join(err, cmd.Wait()); err != nil || string(text) != "to the pipe\n" || len(kept.LastLines()) != 0 {
+		t.Errorf("the pipe gives %q, kept is %q, error %v", text, kept.LastLines(), err)
 	}
 }

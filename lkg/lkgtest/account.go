@@ -45,7 +45,7 @@ type account struct {
 	over       bool          // the history is
 }
 
-func (l *life) tale(r lkg.Ref) *tale {
+func taleOf(l *life, r lkg.Ref) *tale {
 	t := l.tales[of(r)]
 	if t == nil {
 		t = &tale{}
@@ -54,9 +54,9 @@ func (l *life) tale(r lkg.Ref) *tale {
 	return t
 }
 
-// noteEnd adds one end of its own to what is told of the config in use. An end counts if its run is on record, and the
+// countEnd adds one end of its own to what is told of the config in use. An end counts if its run is on record, and the
 // start after it as well.
-func (l *life) noteEnd(count *int) {
+func countEnd(l *life, count *int) {
 	if l.unrecorded {
 		return
 	}
@@ -64,17 +64,17 @@ func (l *life) noteEnd(count *int) {
 	l.lastEnd = count
 }
 
-// noteStart takes the last end back if the start after it is not on record.
-func (l *life) noteStart(recorded bool) {
+// countNewStart takes the last end back if the start after it is not on record.
+func countNewStart(l *life, recorded bool) {
 	if l.lastEnd != nil && !recorded {
 		*l.lastEnd = max(*l.lastEnd-1, 0)
 	}
 	l.lastEnd, l.unrecorded = nil, !recorded
-	l.worst = max(l.worst, l.tale(l.v.Use).deaths)
+	l.worst = max(l.worst, taleOf(l, l.v.Use).deaths)
 }
 
-// disturbed notes that something from outside ended the run. It may clear every other config of what it did.
-func (l *life) disturbed() {
+// noteDisturbed notes that something from outside ended the run. It may clear every other config of what it did.
+func noteDisturbed(l *life) {
 	for k, t := range l.tales {
 		if k != of(l.v.Use) {
 			*t = tale{}
@@ -82,13 +82,13 @@ func (l *life) disturbed() {
 	}
 }
 
-// most is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded,
+// mostDeaths is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded,
 // and as often again after a config below it lived.
-func most(n int) int { return 2 * (n + 1) }
+func mostDeaths(n int) int { return 2 * (n + 1) }
 
-// used notes that a config is used again.
-func (l *life) used() {
-	t, n := l.tale(l.v.Use), l.limits.CrashLoopThreshold
+// noteUsed notes that a config is used again.
+func noteUsed(l *life) {
+	t, n := taleOf(l, l.v.Use), l.limits.CrashLoopThreshold
 	if !l.v.OnTrial {
 		n = max(n, tolerated)
 	}
@@ -97,17 +97,17 @@ func (l *life) used() {
 	}
 	switch {
 	case l.v.Use.IsLocal():
-	case t.deaths >= most(n) && l.v.Use.Same(candidate), t.deaths >= most(n)+n+1:
-		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", name(l.v.Use), t.deaths, n)
-	case t.boots >= most(tolerated) && l.plot.world:
-		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", name(l.v.Use), t.boots)
+	case t.deaths >= mostDeaths(n) && l.v.Use.Same(candidate), t.deaths >= mostDeaths(n)+n+1:
+		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", nameOf(l.v.Use), t.deaths, n)
+	case t.boots >= mostDeaths(tolerated) && l.plot.world:
+		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", nameOf(l.v.Use), t.boots)
 	case t.sick >= 2:
-		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", name(l.v.Use), t.sick)
+		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", nameOf(l.v.Use), t.sick)
 	}
 }
 
-// good reports whether a config is good now.
-func (l *life) good(r lkg.Ref) bool {
+// isGoodConfig reports whether a config is good now.
+func isGoodConfig(l *life, r lkg.Ref) bool {
 	p := &l.plot
 	switch {
 	case r.Same(candidate):
@@ -119,52 +119,52 @@ func (l *life) good(r lkg.Ref) bool {
 	}
 }
 
-// listing notes which configs are listed as bad.
-func (l *life) listing() {
+// noteListing notes which configs are listed as bad.
+func noteListing(l *life) {
 	bad := l.tr.State().Bad
 	for _, b := range bad[min(l.listed, len(bad)):] {
-		l.tell("%s is listed as bad: %s", name(b.Ref), b.Reason)
-		if l.good(b.Ref) {
-			l.blamed = fmt.Sprintf("%s is good and was listed: %s", name(b.Ref), b.Reason)
+		l.tell("%s is listed as bad: %s", nameOf(b.Ref), b.Reason)
+		if isGoodConfig(l, b.Ref) {
+			l.blamed = fmt.Sprintf("%s is good and was listed: %s", nameOf(b.Ref), b.Reason)
 		}
 	}
 	l.listed = len(bad)
 }
 
-// isCalm reports whether nothing comes from outside any more.
-func (l *life) isCalm() bool {
-	return l.now >= l.plot.calm() && l.plot.events+l.plot.noise == 0
+// isCalmNow reports whether nothing comes from outside any more.
+func isCalmNow(l *life) bool {
+	return l.now >= l.plot.calmTime() && l.plot.events+l.plot.noise == 0
 }
 
-// patience is how long a run that nothing ends is waited for.
-func (l *life) patience() time.Duration {
+// patienceOf is how long a run that nothing ends is waited for.
+func patienceOf(l *life) time.Duration {
 	return 3*(l.limits.Trial+l.limits.ProbeDeadline) + 16*l.limits.MinHealthyRun + 10*time.Minute
 }
 
-// wanted is the config that has to run in the end.
-func (l *life) wanted(s *lkg.State) lkg.Ref {
+// wantedRef is the config that has to run in the end.
+func wantedRef(l *life, s *lkg.State) lkg.Ref {
 	for _, r := range []lkg.Ref{candidate, s.LastKnownGood, s.Previous} {
-		if l.good(r) {
+		if isGoodConfig(l, r) {
 			return r
 		}
 	}
 	return lkg.Ref{}
 }
 
-// finish compares what runs in the end, and what is on record, with what has to.
-func (l *life) finish(ctx context.Context) (broken map[string]string, err error) {
+// finishLife compares what runs in the end, and what is on record, with what has to.
+func finishLife(l *life, ctx context.Context) (broken map[string]string, err error) {
 	s, err := lkg.Load(ctx, l.store, "v1")
 	if err != nil {
 		return nil, err
 	}
-	want, good := l.wanted(&s), s.LastKnownGood.Same(candidate)
+	want, good := wantedRef(l, &s), s.LastKnownGood.Same(candidate)
 	broken = map[string]string{}
 	switch {
 	case l.blamed != "" && l.plot.world:
 		broken[goodBlamed] = l.blamed
 	case l.blamed != "":
 		broken[goodRejected] = l.blamed
-	case l.plot.good() && !good && l.alive && l.v.Use.Same(candidate):
+	case l.plot.isGood() && !good && l.alive && l.v.Use.Same(candidate):
 		broken[goodUnproven] = "a good config was not promoted"
 	}
 	if l.kept != "" {
@@ -181,16 +181,16 @@ func (l *life) finish(ctx context.Context) (broken map[string]string, err error)
 	case l.plot.temper == panics && !l.plot.world:
 	case l.plot.temper == seldomReady || l.plot.temper == neverReady && l.v.Use.Same(candidate):
 	case !l.alive:
-		broken[neverBack] = fmt.Sprintf("no config lives in the end, and %q would", name(want))
+		broken[neverBack] = fmt.Sprintf("no config lives in the end, and %q would", nameOf(want))
 	case l.plot.temper == breaksLater && l.now >= l.plot.breaks && (l.v.Use.Same(candidate) || l.v.Use.Same(before)):
 		// what breaks at its next start runs on
 	case !l.v.Use.Same(want):
-		broken[neverBack] = fmt.Sprintf("%q runs in the end, and not %q", name(l.v.Use), name(want))
+		broken[neverBack] = fmt.Sprintf("%q runs in the end, and not %q", nameOf(l.v.Use), nameOf(want))
 	}
 	return broken, nil
 }
 
-func name(r lkg.Ref) string {
+func nameOf(r lkg.Ref) string {
 	if r.IsLocal() {
 		return "local"
 	}

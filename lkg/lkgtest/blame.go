@@ -48,9 +48,9 @@ type blaming struct {
 	blames
 }
 
-// key names the count of a config: on trial for its assignment, as a fallback for as long as the last known good config
+// countKey names the count of a config: on trial for its assignment, as a fallback for as long as the last known good config
 // stays.
-func (b *blaming) key(s *lkg.State, role lkg.Role, uid string) string {
+func (b *blaming) countKey(s *lkg.State, role lkg.Role, uid string) string {
 	if role == lkg.RoleCurrent {
 		return "trial " + s.Current.ID
 	}
@@ -66,7 +66,7 @@ func (b *blaming) Start(ctx context.Context, e lkg.Exit) error {
 		if b.Counts == nil {
 			b.Counts = map[string]int{}
 		}
-		b.Counts[b.key(&s, b.Role, b.Used)]++
+		b.Counts[b.countKey(&s, b.Role, b.Used)]++
 	}
 	if !counts || b.Role != lkg.RoleCurrent || !s.OnTrial() {
 		e.Kind = lkg.ExitPlanned
@@ -78,7 +78,7 @@ func (b *blaming) Start(ctx context.Context, e lkg.Exit) error {
 func (b *blaming) Decide(ctx context.Context, limits func(lkg.Ref) lkg.Limits, check func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
 	s := b.State()
 	b.limits = (lkg.Bounds{}).Clamp(limits(s.Current.Ref))
-	if n := b.Counts[b.key(&s, lkg.RoleCurrent, "")]; s.OnTrial() && n > b.limits.CrashLoopThreshold {
+	if n := b.Counts[b.countKey(&s, lkg.RoleCurrent, "")]; s.OnTrial() && n > b.limits.CrashLoopThreshold {
 		if err := b.Reject(ctx, s.Current.Ref, fmt.Sprintf("%d unexplained restarts, tolerated: %d", n, b.limits.CrashLoopThreshold)); err != nil {
 			return lkg.Verdict{}, err
 		}
@@ -104,7 +104,7 @@ func (b *blaming) stepDown(s *lkg.State, v *lkg.Verdict) {
 		role lkg.Role
 		ref  lkg.Ref
 	}{{lkg.RoleLastKnownGood, s.LastKnownGood}, {lkg.RolePrevious, s.Previous}} {
-		n := b.Counts[b.key(s, f.role, f.ref.UID)]
+		n := b.Counts[b.countKey(s, f.role, f.ref.UID)]
 		if !f.ref.IsLocal() && !f.ref.Same(s.Current.Ref) && n <= max(b.limits.CrashLoopThreshold, tolerated) {
 			v.Role, v.Use = f.role, f.ref
 			return
@@ -141,6 +141,6 @@ func (b *blaming) settle(s *lkg.State, h lkg.Health) {
 		}
 	}
 	if b.healthy += h.Elapsed; b.healthy > b.limits.Trial {
-		delete(b.Counts, b.key(s, b.Role, b.Used))
+		delete(b.Counts, b.countKey(s, b.Role, b.Used))
 	}
 }

@@ -53,12 +53,12 @@ func (l *life) ends() {
 		l.now += 30 * time.Second
 		e = lkg.SystemdExit("watchdog", "dumped", "ABRT")
 	case panics:
-		l.noteEnd(&l.tale(l.v.Use).boots)
+		countEnd(l, &taleOf(l, l.v.Use).boots)
 		l.reboot("the machine went down", lkg.Exit{})
 		return
 	case drags:
-		l.noteEnd(&l.tale(l.v.Use).boots)
-		l.dies("the agent is killed for what the process does")
+		countEnd(l, &taleOf(l, l.v.Use).boots)
+		endRun(l, "the agent is killed for what the process does")
 		return
 	case selfish:
 		l.poison = outage{kind: runtimeGone, from: l.now, to: l.now + l.plot.lasting}
@@ -68,18 +68,18 @@ func (l *life) ends() {
 		e.Signature = "a file is missing"
 	}
 	e.Witnessed = l.plot.asked
-	if l.spoiled() {
+	if isSpoiled(l) {
 		e.Fault, e.Witnessed = lkg.FaultEnvironment, false // nothing tells that it would have ended anyway
 		l.stops(e)
 		return
 	}
 	l.stops(e)
 	if chance(l.rnd, l.plot.perCrash) {
-		l.noteEnd(&l.tale(l.v.Use).boots)
+		countEnd(l, &taleOf(l, l.v.Use).boots)
 		l.reboot("and the power failed", e)
 		return
 	}
-	l.noteEnd(&l.tale(l.v.Use).deaths)
+	countEnd(l, &taleOf(l, l.v.Use).deaths)
 }
 
 // stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at times.
@@ -97,8 +97,8 @@ func (l *life) stops(e lkg.Exit) {
 	}
 }
 
-// dies ends the agent, and the process with it.
-func (l *life) dies(why string) {
+// endRun ends the agent, and the process with it.
+func endRun(l *life, why string) {
 	l.tell("%s", why)
 	e := lkg.SystemdExit("signal", "killed", "KILL")
 	e.Fault = lkg.FaultSupervisor
@@ -118,10 +118,10 @@ func (l *life) reboot(why string, e lkg.Exit) {
 	}
 }
 
-// nextEvent draws when the next thing from outside happens.
-func (l *life) nextEvent() time.Duration {
+// nextEventOf draws when the next thing from outside happens.
+func nextEventOf(l *life) time.Duration {
 	if l.plot.jumps && chance(l.rnd, 0.3) {
-		l.jump()
+		jumpToEvent(l)
 	}
 	switch {
 	case l.plot.events+l.plot.noise == 0:
@@ -136,8 +136,8 @@ func (l *life) nextEvent() time.Duration {
 	}
 }
 
-// jump sets the wall clock, in either direction.
-func (l *life) jump() {
+// jumpToEvent sets the wall clock, in either direction.
+func jumpToEvent(l *life) {
 	by := spread(l.rnd, time.Second, 400*24*time.Hour)
 	if chance(l.rnd, 0.5) {
 		by = -by
@@ -151,7 +151,7 @@ func (l *life) event(ctx context.Context) error {
 	if l.rnd.IntN(l.plot.events+l.plot.noise) < l.plot.noise {
 		l.plot.noise--
 		l.tell("the process is killed, and nothing says why")
-		l.disturbed()
+		noteDisturbed(l)
 		e := lkg.SystemdExit("signal", "killed", "KILL")
 		e.Signature, e.Witnessed = "killed", l.plot.asked
 		l.stops(e)
@@ -164,8 +164,8 @@ func (l *life) event(ctx context.Context) error {
 	what := l.rnd.IntN(6)
 	if l.plot.agents > 0 && chance(l.rnd, 0.3) {
 		l.plot.agents--
-		l.disturbed()
-		l.dies("the agent dies")
+		noteDisturbed(l)
+		endRun(l, "the agent dies")
 		return nil
 	}
 	if what > 3 {
@@ -188,10 +188,10 @@ func (l *life) event(ctx context.Context) error {
 		}
 		l.reboot("an administrator reboots", l.exit)
 	case 4:
-		l.disturbed()
+		noteDisturbed(l)
 		l.reboot("kernel panic", lkg.Exit{})
 	default:
-		l.disturbed()
+		noteDisturbed(l)
 		l.reboot("the power failed", badEnds[l.rnd.IntN(len(badEnds))])
 	}
 	return nil
@@ -205,5 +205,5 @@ func (l *life) planned(ctx context.Context, exit lkg.Exit) error {
 	}
 	err := l.tr.PlanRestart(ctx, lkg.CausePlanned)
 	l.tr, l.exit = nil, exit
-	return l.accept(err)
+	return l.acceptError(err)
 }

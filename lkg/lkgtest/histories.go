@@ -92,7 +92,7 @@ func (h Histories) Play(ctx context.Context, r Rule) (Figures, error) {
 		if err != nil {
 			return f, fmt.Errorf("playing history %d under %q: %w", seed, r.Name, err)
 		}
-		f.Add(life.figures(broken))
+		f.Add(sumFigures(life, broken))
 	}
 	return f, nil
 }
@@ -114,15 +114,15 @@ func (h Histories) Replay(ctx context.Context, r Rule, seed uint64) (string, err
 	return story.String(), nil
 }
 
-// figures is the outcome of one history.
-func (l *life) figures(broken map[string]string) Figures {
+// sumFigures is the outcome of one history.
+func sumFigures(l *life, broken map[string]string) Figures {
 	f := Figures{Bad: 1, Worst: l.worst}
-	if l.plot.good() {
+	if l.plot.isGood() {
 		f.Good, f.Bad = 1, 0
 	}
 	var texts []string
 	for _, what := range slices.Sorted(maps.Keys(broken)) {
-		*f.broken(what) = 1
+		*f.brokenCount(what) = 1
 		texts = append(texts, what+": "+broken[what])
 	}
 	if len(texts) > 0 {
@@ -131,8 +131,8 @@ func (l *life) figures(broken map[string]string) Figures {
 	return f
 }
 
-// broken is the figure of a promise.
-func (f *Figures) broken(what string) *int {
+// brokenCount is the figure of a promise.
+func (f *Figures) brokenCount(what string) *int {
 	switch what {
 	case goodRejected:
 		return &f.GoodRejected
@@ -154,7 +154,7 @@ func (f *Figures) Add(o Figures) {
 	f.Good += o.Good
 	f.Bad += o.Bad
 	for _, what := range []string{goodRejected, goodBlamed, goodUnproven, badPromoted, badKept, neverBack} {
-		*f.broken(what) += *o.broken(what)
+		*f.brokenCount(what) += *o.brokenCount(what)
 	}
 	f.Worst = max(f.Worst, o.Worst)
 	f.Broken = append(f.Broken, o.Broken...)

@@ -86,7 +86,7 @@ func (l *life) play(ctx context.Context) (broken map[string]string, err error) {
 	for _, o := range l.plot.outages {
 		l.tell("from %v to %v: %s, seen: %v", o.from.Round(time.Second), o.to.Round(time.Second), o.kind, o.seen)
 	}
-	if err := l.begin(ctx); err != nil {
+	if err := l.beginLife(ctx); err != nil {
 		return nil, err
 	}
 	for l.starts < mostStarts && !l.over {
@@ -105,7 +105,7 @@ func (l *life) play(ctx context.Context) (broken map[string]string, err error) {
 			l.now += l.delay
 		}
 	}
-	return l.finish(ctx)
+	return finishLife(l, ctx)
 }
 
 // countStart notes one more start.
@@ -113,14 +113,14 @@ func (l *life) countStart() {
 	if l.all++; l.all > mostEventful {
 		l.plot.events, l.plot.noise = 0, 0
 	}
-	if l.isCalm() {
+	if isCalmNow(l) {
 		l.starts++
 	}
 	l.over = l.over || l.kept != "" && l.starts > mostKept
 }
 
-// begin promotes the configs that were good before, and assigns the candidate if no time is left to the one before it.
-func (l *life) begin(ctx context.Context) error {
+// beginLife promotes the configs that were good before, and assigns the candidate if no time is left to the one before it.
+func (l *life) beginLife(ctx context.Context) error {
 	for _, r := range []lkg.Ref{older, before}[2-l.plot.proven:] {
 		if err := l.assign(ctx, r); err != nil {
 			return err
@@ -140,9 +140,9 @@ func (l *life) begin(ctx context.Context) error {
 
 // adopt assigns the candidate, once it can be had and the disk takes it.
 func (l *life) adopt(ctx context.Context) error {
-	o, gone := l.holds(networkGone)
+	o, gone := activeOutage(l, networkGone)
 	if !gone {
-		o, gone = l.holds(diskFull)
+		o, gone = activeOutage(l, diskFull)
 	}
 	if gone {
 		l.plot.lead = o.to
@@ -167,7 +167,7 @@ func (l *life) assign(ctx context.Context, r lkg.Ref) error {
 // open makes the tracker of a process, if none runs, and lets the disk be full or not.
 func (l *life) open(ctx context.Context) (err error) {
 	l.store.StopAt(0, StopFull)
-	if _, full := l.holds(diskFull); full {
+	if _, full := activeOutage(l, diskFull); full {
 		l.store.StopAt(1, StopFull)
 	}
 	if l.tr != nil {
@@ -180,9 +180,9 @@ func (l *life) open(ctx context.Context) (err error) {
 	return err
 }
 
-// accept gives back an error, unless the disk is full and that is the reason.
-func (l *life) accept(err error) error {
-	if _, full := l.holds(diskFull); full && errors.Is(err, ErrStopped) {
+// acceptError gives back an error, unless the disk is full and that is the reason.
+func (l *life) acceptError(err error) error {
+	if _, full := activeOutage(l, diskFull); full && errors.Is(err, ErrStopped) {
 		return nil
 	}
 	return err
@@ -194,33 +194,33 @@ func (l *life) decide(ctx context.Context) error {
 		return err
 	}
 	err := l.tr.Start(ctx, l.exit)
-	l.noteStart(err == nil)
-	if err := l.accept(err); err != nil {
+	countNewStart(l, err == nil)
+	if err := l.acceptError(err); err != nil {
 		return err
 	}
-	if err := l.look(ctx); err != nil {
+	if err := l.lookAround(ctx); err != nil {
 		return err
 	}
 	v, err := l.tr.Decide(ctx, l.limitsOf, checkNothing)
 	l.v, l.healthy = v, 0
-	return l.accept(err)
+	return l.acceptError(err)
 }
 
 func (l *life) limitsOf(lkg.Ref) lkg.Limits { return l.limits }
 
 func checkNothing(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK} }
 
-// look records whether the desired config can be found.
-func (l *life) look(ctx context.Context) error {
+// lookAround records whether the desired config can be found.
+func (l *life) lookAround(ctx context.Context) error {
 	kind := lkg.DesiredCorrect
-	if _, gone := l.holds(networkGone); gone {
+	if _, gone := activeOutage(l, networkGone); gone {
 		kind = lkg.DesiredUnreachable
 	}
 	if kind == l.desired || !l.adopted {
 		return nil
 	}
 	l.desired = kind
-	return l.accept(l.tr.SetDesired(ctx, lkg.Outcome{Kind: kind}))
+	return l.acceptError(l.tr.SetDesired(ctx, lkg.Outcome{Kind: kind}))
 }
 
 // start starts what the rule chooses.
@@ -228,16 +228,16 @@ func (l *life) start(ctx context.Context) error {
 	if err := l.decide(ctx); err != nil {
 		return err
 	}
-	l.listing()
-	l.used()
-	l.tell("uses %s as %s after %q: %s; counted %d, tolerated %d; the clock shows %s", name(l.v.Use), l.v.Role, l.exit.Detail,
+	noteListing(l)
+	noteUsed(l)
+	l.tell("uses %s as %s after %q: %s; counted %d, tolerated %d; the clock shows %s", nameOf(l.v.Use), l.v.Role, l.exit.Detail,
 		l.v.Condition.Reason, l.v.Counted, l.v.Threshold, l.wall().Format(time.DateTime))
 	return nil
 }
 
 // run lets what is used run until it ends by itself, or something from outside ends it, or the rule does.
 func (l *life) run(ctx context.Context) error {
-	own, hit, outside, adoption := l.lasts(), l.nextStrike(), l.nextEvent(), forever
+	own, hit, outside, adoption := l.lasts(), nextStrikeOf(l), nextEventOf(l), forever
 	if !l.adopted {
 		adoption = max(l.plot.lead-l.now, 0)
 	}
@@ -247,7 +247,7 @@ func (l *life) run(ctx context.Context) error {
 	}
 	switch lasts {
 	case hit.after:
-		l.struck(hit.of)
+		noteOutage(l, hit.of)
 		return nil
 	case own:
 		l.ends()
@@ -267,12 +267,12 @@ func (l *life) live(ctx context.Context, lasts time.Duration) (ended bool, err e
 	failed := true // the report before
 	calm := time.Duration(0)
 	for ran := time.Duration(0); ran < lasts; {
-		if calm > l.patience() && !failed || calm > 2*l.patience() {
+		if calm > patienceOf(l) && !failed || calm > 2*patienceOf(l) {
 			l.over, l.alive = true, !failed
 			return true, nil
 		}
 		step := min(l.plot.every, lasts-ran)
-		if l.isCalm() {
+		if isCalmNow(l) {
 			calm += step
 		}
 		ran, l.now = ran+step, l.now+step
@@ -293,7 +293,7 @@ func (l *life) live(ctx context.Context, lasts time.Duration) (ended bool, err e
 
 // ready is the answer of the required probe.
 func (l *life) ready(ran time.Duration, failed bool) bool {
-	if _, deaf := l.holds(runtimeDeaf); deaf {
+	if _, deaf := activeOutage(l, runtimeDeaf); deaf {
 		return false
 	}
 	temper := l.plot.temper
@@ -318,23 +318,23 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 	if err := l.open(ctx); err != nil {
 		return false, err
 	}
-	if err := l.look(ctx); err != nil {
+	if err := l.lookAround(ctx); err != nil {
 		return false, err
 	}
 	h := lkg.Health{Elapsed: elapsed, Probes: []lkg.ProbeResult{{Name: "disk", Err: errNotReady}, {Name: "ready", Required: true}}}
 	if !ready {
 		h.Probes[1].Err = errNotReady
 	}
-	if o, deaf := l.holds(runtimeDeaf); deaf && o.seen {
+	if o, deaf := activeOutage(l, runtimeDeaf); deaf && o.seen {
 		h.Probes = append(h.Probes, lkg.ProbeResult{Name: "runtime", Below: true, Err: errNotReady})
 	}
 	p, err := l.tr.Healthy(ctx, h)
-	if err := l.accept(err); err != nil {
+	if err := l.acceptError(err); err != nil {
 		return false, err
 	}
 	switch p.Result {
 	case "": // nothing is on trial
-		return l.change(ctx)
+		return l.changeConfig(ctx)
 	case "Wait":
 		return false, nil
 	case lkg.ResultPromoted:
@@ -342,17 +342,17 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 		return false, nil
 	}
 	l.tell("%s: %s", p.Result, p.Why)
-	l.listing()
-	if _, deaf := l.holds(runtimeDeaf); deaf {
-		l.disturbed()
+	noteListing(l)
+	if _, deaf := activeOutage(l, runtimeDeaf); deaf {
+		noteDisturbed(l)
 	} else if !ready {
-		l.tale(l.v.Use).sick++
+		taleOf(l, l.v.Use).sick++
 	}
 	return true, l.restart(ctx)
 }
 
-// change restarts where a start would choose another config now. Only a rule that is a tracker can be asked.
-func (l *life) change(ctx context.Context) (ended bool, err error) {
+// changeConfig restarts where a start would choose another config now. Only a rule that is a tracker can be asked.
+func (l *life) changeConfig(ctx context.Context) (ended bool, err error) {
 	tr, ok := l.tr.(*lkg.Tracker)
 	if !ok || l.v.Role == lkg.RoleCurrent {
 		return false, nil
@@ -361,7 +361,7 @@ func (l *life) change(ctx context.Context) (ended bool, err error) {
 	if next.Use.Same(l.v.Use) {
 		return false, nil
 	}
-	l.tell("a start would use %s", name(next.Use))
+	l.tell("a start would use %s", nameOf(next.Use))
 	return true, l.restart(ctx)
 }
 
@@ -372,7 +372,7 @@ func (l *life) restart(ctx context.Context) error {
 	}
 	err := l.tr.PlanRestart(ctx, lkg.CauseAdoption)
 	l.tr, l.exit = nil, lkg.Exit{Kind: lkg.ExitClean}
-	return l.accept(err)
+	return l.acceptError(err)
 }
 
 var errNotReady = errors.New("not ready")

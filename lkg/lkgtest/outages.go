@@ -39,7 +39,7 @@ type outage struct {
 	kills    bool // what runs when it begins dies
 }
 
-func (o outage) holds(now time.Duration) bool { return o.from <= now && now < o.to }
+func (o outage) isOn(now time.Duration) bool { return o.from <= now && now < o.to }
 
 // Weather is what comes from outside.
 type weather struct {
@@ -65,33 +65,33 @@ func (p *plot) drawWorld(rnd *rand.Rand, l lkg.Limits) {
 		p.proven = 0
 	}
 	p.lead = spread(rnd, time.Second, time.Hour)
-	if !p.good() && chance(rnd, 0.6) {
+	if !p.isGood() && chance(rnd, 0.6) {
 		p.temper = []temper{drags, breaksLater, breaksLater, breaksLater, selfish}[rnd.IntN(5)]
 		p.life = spread(rnd, time.Second, l.MinHealthyRun)
 	}
 	switch p.temper {
 	case breaksLater:
-		p.breaks, p.atOnce, p.shared = p.moment(rnd, l), chance(rnd, 0.5), chance(rnd, 0.3)
+		p.breaks, p.atOnce, p.shared = p.drawMoment(rnd, l), chance(rnd, 0.5), chance(rnd, 0.3)
 	case selfish:
 		p.lasting, p.backOff = spread(rnd, 5*time.Second, 4*time.Minute), true
 	}
 	if chance(rnd, 0.85) {
-		p.outages = append(p.outages, p.unseen(rnd, l))
+		p.outages = append(p.outages, p.drawUnseen(rnd, l))
 	}
 	for range rnd.IntN(3) {
-		o := p.draw(rnd, l, []trouble{runtimeGone, runtimeDeaf, diskFull, binaryGone, networkGone})
+		o := p.drawOutage(rnd, l, []trouble{runtimeGone, runtimeDeaf, diskFull, binaryGone, networkGone})
 		o.seen = true
 		p.outages = append(p.outages, o)
 	}
 }
 
-// unseen draws an outage that no witness explains.
-func (p *plot) unseen(rnd *rand.Rand, l lkg.Limits) outage {
-	return p.draw(rnd, l, []trouble{runtimeGone, runtimeGone, runtimeDeaf, diskFull, powerFails, agentDies})
+// drawUnseen draws an outage that no witness explains.
+func (p *plot) drawUnseen(rnd *rand.Rand, l lkg.Limits) outage {
+	return p.drawOutage(rnd, l, []trouble{runtimeGone, runtimeGone, runtimeDeaf, diskFull, powerFails, agentDies})
 }
 
-func (p *plot) draw(rnd *rand.Rand, l lkg.Limits, kinds []trouble) outage {
-	o := outage{kind: kinds[rnd.IntN(len(kinds))], from: p.moment(rnd, l), varies: chance(rnd, 0.3), kills: chance(rnd, 0.5)}
+func (p *plot) drawOutage(rnd *rand.Rand, l lkg.Limits, kinds []trouble) outage {
+	o := outage{kind: kinds[rnd.IntN(len(kinds))], from: p.drawMoment(rnd, l), varies: chance(rnd, 0.3), kills: chance(rnd, 0.5)}
 	most := time.Hour
 	if !p.backOff { // a restart each few seconds for an hour tells no more than for minutes
 		most = min(most, 40*(p.delay+5*time.Second))
@@ -100,8 +100,8 @@ func (p *plot) draw(rnd *rand.Rand, l lkg.Limits, kinds []trouble) outage {
 	return o
 }
 
-// moment draws when something breaks: before the adoption, in the trial, or after it.
-func (p *plot) moment(rnd *rand.Rand, l lkg.Limits) time.Duration {
+// drawMoment draws when something breaks: before the adoption, in the trial, or after it.
+func (p *plot) drawMoment(rnd *rand.Rand, l lkg.Limits) time.Duration {
 	switch rnd.IntN(4) {
 	case 0:
 		return max(p.lead-spread(rnd, time.Second, p.lead+2*time.Second), time.Second)
@@ -123,11 +123,11 @@ type strike struct {
 	of    outage
 }
 
-// nextStrike draws which outage ends the run that begins now, if any does.
-func (l *life) nextStrike() strike {
+// nextStrikeOf draws which outage ends the run that begins now, if any does.
+func nextStrikeOf(l *life) strike {
 	next := strike{after: forever}
 	for _, o := range append(l.plot.outages[:len(l.plot.outages):len(l.plot.outages)], l.poison) {
-		if after := l.struckAfter(o); after < next.after {
+		if after := struckAfter(l, o); after < next.after {
 			next = strike{after, o}
 		}
 	}
@@ -135,7 +135,7 @@ func (l *life) nextStrike() strike {
 }
 
 // struckAfter draws how long a run that begins now lasts until an outage ends it.
-func (l *life) struckAfter(o outage) time.Duration {
+func struckAfter(l *life, o outage) time.Duration {
 	if o.to <= l.now {
 		return forever
 	}
@@ -161,30 +161,30 @@ func (l *life) struckAfter(o outage) time.Duration {
 	return after
 }
 
-// holds reports whether a trouble of this kind is there now.
-func (l *life) holds(kind trouble) (o outage, yes bool) {
+// activeOutage reports whether a trouble of this kind is there now.
+func activeOutage(l *life, kind trouble) (o outage, yes bool) {
 	for _, o := range l.plot.outages {
-		if o.kind == kind && o.holds(l.now) {
+		if o.kind == kind && o.isOn(l.now) {
 			return o, true
 		}
 	}
 	return outage{}, false
 }
 
-// spoiled reports whether a witness sees now that something below is gone.
-func (l *life) spoiled() bool {
+// isSpoiled reports whether a witness sees now that something below is gone.
+func isSpoiled(l *life) bool {
 	for _, o := range l.plot.outages {
-		if o.seen && o.holds(l.now) && (o.kind == runtimeGone || o.kind == runtimeDeaf || o.kind == diskFull) {
+		if o.seen && o.isOn(l.now) && (o.kind == runtimeGone || o.kind == runtimeDeaf || o.kind == diskFull) {
 			return true
 		}
 	}
 	return false
 }
 
-// struck ends the run by an outage.
-func (l *life) struck(o outage) {
+// noteOutage ends the run by an outage.
+func noteOutage(l *life, o outage) {
 	l.tell("the %s (until %v, seen: %v)", o.kind, o.to.Round(time.Second), o.seen)
-	l.disturbed()
+	noteDisturbed(l)
 	signature := o.kind.String()
 	if o.varies {
 		signature += " under " + l.v.Use.Name
@@ -197,7 +197,7 @@ func (l *life) struck(o outage) {
 		l.reboot("the power failed", lkg.Exit{})
 		return
 	case agentDies:
-		l.dies("the agent dies")
+		endRun(l, "the agent dies")
 		return
 	default:
 		if o.seen {
@@ -207,8 +207,8 @@ func (l *life) struck(o outage) {
 	l.stops(e)
 }
 
-// calm is when nothing breaks any more, but for what the config itself does.
-func (p plot) calm() time.Duration {
+// calmTime is when nothing breaks any more, but for what the config itself does.
+func (p plot) calmTime() time.Duration {
 	calm := max(p.lead, p.breaks)
 	for _, o := range p.outages {
 		calm = max(calm, o.to)

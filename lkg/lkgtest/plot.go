@@ -66,10 +66,10 @@ type plot struct {
 	lead   time.Duration // when the candidate is adopted
 }
 
-func (p plot) good() bool { return p.temper == sound }
+func (p plot) isGood() bool { return p.temper == sound }
 
 func (p plot) String() string {
-	if p.good() {
+	if p.isGood() {
 		return p.temper.String()
 	}
 	return p.temper.String() + ", at most " + p.life.String() + " a run"

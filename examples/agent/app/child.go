@@ -46,8 +46,8 @@ type childLife struct {
 
 func newChildLife() *childLife { return &childLife{ends: make(chan endRecord, 1)} }
 
-// begin notes that a start is on record.
-func (c *childLife) begin(ctx context.Context) {
+// beginLife notes that a start is on record.
+func (c *childLife) beginLife(ctx context.Context) {
 	if c.store == nil {
 		return
 	}
@@ -60,8 +60,8 @@ func (c *childLife) begin(ctx context.Context) {
 	c.start = name
 }
 
-// ended notes an end that was not asked for. It does not wait for the disk.
-func (c *childLife) ended(e lkg.Exit, now time.Time) {
+// noteEnd notes an end that was not asked for. It does not wait for the disk.
+func (c *childLife) noteEnd(e lkg.Exit, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = &report.End{At: now.UTC(), How: e.Detail, Cause: e.Signature, Last: e.Last}
@@ -97,8 +97,8 @@ func (c *childLife) record(ctx context.Context, end endRecord) error {
 	return nil
 }
 
-// recall returns the end that an agent before this one has recorded, if no start came after it.
-func (c *childLife) recall(ctx context.Context) (e lkg.Exit, found bool, err error) {
+// recallEnd returns the end that an agent before this one has recorded, if no start came after it.
+func (c *childLife) recallEnd(ctx context.Context) (e lkg.Exit, found bool, err error) {
 	if c.store == nil {
 		return e, false, nil
 	}

@@ -111,7 +111,7 @@ func (a *agent) lastExit(ctx context.Context) {
 	if exit.Kind == lkg.ExitCounted {
 		return
 	}
-	end, found, err := a.child.recall(ctx)
+	end, found, err := a.child.recallEnd(ctx)
 	if err != nil {
 		a.log.Error(err, "Not all is known about the end of the last child")
 	}
@@ -132,7 +132,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 		OnExit: func(e lkg.Exit, planned bool) {
 			a.log.Info("Child ended", "how", e.Detail, "planned", planned)
 			if !planned {
-				a.child.ended(e, time.Now())
+				a.child.noteEnd(e, time.Now())
 			}
 		},
 	})
@@ -223,12 +223,12 @@ func (a *agent) serveAdmin(ctx context.Context) error {
 	}
 	return socket.Run(ctx, &node.Live{
 		Name: a.s.NodeName, Source: a.s.Source, Started: a.started, Child: a.supervisor.PID, LastEnd: a.child.lastEnd,
-		Notes: a.notes(), Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
+		Notes: a.statusNotes(), Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
 	})
 }
 
-// notes are what a person should look at in how the agent is set up.
-func (a *agent) notes() []string {
+// statusNotes are what a person should look at in how the agent is set up.
+func (a *agent) statusNotes() []string {
 	if ignored := a.s.IgnoredInit(); len(ignored) > 0 {
 		return []string{fmt.Sprintf("the init directory %s has files that are not read: %q", a.s.InitConfig, ignored)}
 	}
@@ -278,7 +278,7 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 	}
 	a.log.Info("Chose config", "message", active.Verdict.Condition.Message, "reason", active.Verdict.Condition.Reason,
 		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
-	a.child.begin(ctx)
+	a.child.beginLife(ctx)
 	a.inUse.Store(active.Config)
 	a.choose.Do(func() { close(a.chosen) })
 	inTheWay = a.ready(ctx, active, last)

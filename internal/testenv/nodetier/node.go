@@ -105,8 +105,8 @@ func (n *Node) Args(config string) []string {
 	}
 }
 
-// Command returns the kubelet's program, and its flags for a configuration at path.
-func (n *Node) Command(config string) (program string, args []string) {
+// KubeletCommand returns the kubelet's program, and its flags for a configuration at path.
+func (n *Node) KubeletCommand(config string) (program string, args []string) {
 	return n.tier.KubeletProgram(), n.Args(config)
 }
 

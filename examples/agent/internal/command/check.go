@@ -92,7 +92,7 @@ func check(ctx context.Context, w io.Writer, l *settings.Local, path string, tex
 	}
 	fmt.Fprintf(w, "%s is good: trial %s, unexplained restarts tolerated: %d, digest %s\n",
 		path, limits.Trial, limits.CrashLoopThreshold, o.Digest())
-	for _, warning := range warnings(l, o) {
+	for _, warning := range warningsOf(l, o) {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	if undecided {
@@ -104,15 +104,15 @@ func check(ctx context.Context, w io.Writer, l *settings.Local, path string, tex
 	return nil
 }
 
-// warnings are about what becomes of a config on this node; without an init config, about the config itself.
-func warnings(l *settings.Local, o configsync.Object) []string {
+// warningsOf are about what becomes of a config on this node; without an init config, about the config itself.
+func warningsOf(l *settings.Local, o configsync.Object) []string {
 	opts := l.Options()
 	cfg, _, err := opts.Codec.Decode(l.Key, o)
 	if err != nil || cfg == nil || len(cfg.Document) == 0 {
 		return nil // a codec of the program's own
 	}
 	all := kubelet.Warnings(cfg.Document)
-	if program, _ := l.Kubelet(); program == "" || o.UID == "" {
+	if program, _ := l.JudgingKubelet(); program == "" || o.UID == "" {
 		return all // the codec has compared the fields, or they are the node's own
 	}
 	if doc, err := configsync.Gate([]byte(o.Data[l.Key]), configsync.GateLimits{}); err == nil {
@@ -163,7 +163,7 @@ func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Lim
 // proven asks the kubelet and the program of --prove-command, which need a directory. The kubelet judges an init config
 // too.
 func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err error) {
-	program, _ := l.Kubelet()
+	program, _ := l.JudgingKubelet()
 	if program == "" && (l.Prove.Command == "" || o.UID == "") {
 		return nil
 	}

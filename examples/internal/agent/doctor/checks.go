@@ -33,7 +33,7 @@ const (
 func Examine(f Facts) Report {
 	var found []Finding
 	for _, check := range []func(*Facts) []Finding{
-		settings, state, agent, child, records, baseline, source, server, rights, config, proof, trial, restart, clock,
+		settings, state, agent, findChild, records, baseline, source, server, rights, config, proof, trial, restart, clock,
 	} {
 		found = append(found, check(&f)...)
 	}

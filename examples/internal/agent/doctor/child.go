@@ -31,15 +31,15 @@ const (
 	tooRecent    = 10 * time.Minute
 )
 
-func child(f *Facts) []Finding {
+func findChild(f *Facts) []Finding {
 	c := f.Child
 	switch {
 	case c == nil:
 		return nil
 	case c.PID == 0:
-		return c.finding("no child runs: "+c.whyDead(), f.Now)
+		return c.findEnd("no child runs: "+c.whyDead(), f.Now)
 	case c.Restarts >= manyRestarts && f.Now.Sub(c.LastRestart) < tooRecent:
-		return c.finding(fmt.Sprintf("the child keeps ending: %d restarts within 10 minutes that nothing explains; process %d runs now", c.Restarts, c.PID), f.Now)
+		return c.findEnd(fmt.Sprintf("the child keeps ending: %d restarts within 10 minutes that nothing explains; process %d runs now", c.Restarts, c.PID), f.Now)
 	case strings.HasPrefix(c.Trouble, "not healthy: required probe"):
 		return one(checkChild, Problem, fmt.Sprintf("the child runs as process %d, %s", c.PID, c.Trouble),
 			"ask that probe by hand, and look at the child's log; the agent says here when it passes")
@@ -61,8 +61,8 @@ func (c *Child) whyDead() string {
 	}
 }
 
-// finding is a problem with the last lines and one next step.
-func (c *Child) finding(what string, now time.Time) []Finding {
+// findEnd is a problem with the last lines and one next step.
+func (c *Child) findEnd(what string, now time.Time) []Finding {
 	if c.How != "" && !c.Ended.IsZero() {
 		what += fmt.Sprintf("; the last one ended %s ago", max(now.Sub(c.Ended), 0).Round(time.Second))
 		if !strings.Contains(what, c.How) {

@@ -151,7 +151,7 @@ func config(f *Facts) []Finding {
 	}
 	if r := e.Next.Rejected; r != nil {
 		step := fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID)
-		found := one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r), step)
+		found := one(checkConfig, Problem, "the assigned config is avoided: "+describeAvoided(r), step)
 		found[0].Lines = r.Last
 		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
 			found[0].Remedy = fmt.Sprintf("%s; once mended outside the config, have it tried again with forget-bad %s", s, r.Ref.UID)
@@ -161,8 +161,8 @@ func config(f *Facts) []Finding {
 	return fine(checkConfig, e.Next.Condition.Message)
 }
 
-// avoided is the reason of a rejection with its evidence.
-func avoided(r *lkg.BadEntry) string {
+// describeAvoided is the reason of a rejection with its evidence.
+func describeAvoided(r *lkg.BadEntry) string {
 	if r.Evidence == "" {
 		return r.Reason
 	}

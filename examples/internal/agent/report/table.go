@@ -79,7 +79,7 @@ func (p *page) head(d Document) {
 		ok = "ConfigOK at the next start:"
 	}
 	rows = append(rows, row("Agent:", p.agent(d.Agent)), row("Agent version:", d.Version))
-	rows = append(rows, p.child(d)...)
+	rows = append(rows, p.childRows(d)...)
 	if c := d.ConfigOK; c != nil {
 		rows = append(rows, row(ok, c.Status), row("  effect:", c.Message), row("  cause:", c.Reason))
 		if c.Detail != "" {
@@ -93,8 +93,8 @@ func (p *page) head(d Document) {
 	p.columns(rows...)
 }
 
-// child says whether the child runs, and how the last one ended.
-func (p *page) child(d Document) (rows []string) {
+// childRows says whether the child runs, and how the last one ended.
+func (p *page) childRows(d Document) (rows []string) {
 	last := d.LastStart
 	switch a := d.Agent; {
 	case a == nil && last != nil:

@@ -156,7 +156,7 @@ func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
 	if l.FieldPolicy != "" {
 		o.Changes = changes{sync.OnceValues(l.policy), l.Pool, around}
 	}
-	if program, args := l.Kubelet(); program != "" && l.StateDir != "" {
+	if program, args := l.JudgingKubelet(); program != "" && l.StateDir != "" {
 		o.Proofs = append(o.Proofs, l.kubeletProof(program, args, o, around))
 	}
 	if l.Prove.Command != "" {

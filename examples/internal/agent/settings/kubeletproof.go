@@ -22,9 +22,9 @@ const (
 // kubeletProofDir is the directory of the prover in the state directory. No name of a record reaches it.
 const kubeletProofDir = ".kubelet-proof"
 
-// Kubelet returns the kubelet that judges configs, and the flags that the node starts it with. program is empty if
+// JudgingKubelet returns the kubelet that judges configs, and the flags that the node starts it with. program is empty if
 // there is none.
-func (l *Local) Kubelet() (program string, args []string) {
+func (l *Local) JudgingKubelet() (program string, args []string) {
 	isChild := len(l.Child) > 0 && filepath.Base(l.Child[0]) == "kubelet"
 	switch {
 	case l.ProveKubelet == ProveNone || l.ProveKubelet == "":
@@ -106,6 +106,6 @@ func (l *Local) inUseAlone(ctx context.Context) ([]byte, error) {
 
 // NotChecked says what no part of this program has judged of a config, one sentence each.
 func (l *Local) NotChecked() []string {
-	program, _ := l.Kubelet()
+	program, _ := l.JudgingKubelet()
 	return kubelet.NotChecked(program != "")
 }

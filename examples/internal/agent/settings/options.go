@@ -28,7 +28,7 @@ func (l *Local) Options() configsync.Options[*kubelet.Config] { return l.On(nil)
 func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 	around := l.around()
 	strict := kubeletpayload.Strict
-	if program, _ := l.Kubelet(); program != "" {
+	if program, _ := l.JudgingKubelet(); program != "" {
 		strict = nil // the kubelet knows its fields
 	}
 	o := configsync.Options[*kubelet.Config]{

@@ -59,7 +59,7 @@ func run(path, root string, l look) error {
 			return fmt.Errorf("unrecognized feature gate %s=%t", gate, on)
 		}
 	}
-	if err := needs(&c); err != nil {
+	if err := checkNeeds(&c); err != nil {
 		return err
 	}
 	if err := dependOnMachine(&c); err != nil {
@@ -76,8 +76,8 @@ func klogError(place, message string, err error) {
 	fmt.Fprintf(os.Stderr, "E%s %7d %s] %q err=%q\n", time.Now().Format("0102 15:04:05.000000"), os.Getpid(), place, message, err)
 }
 
-// needs says what of the machine is missing that a kubelet with that config can't do without.
-func needs(c *v1beta1.KubeletConfiguration) error {
+// checkNeeds says what of the machine is missing that a kubelet with that config can't do without.
+func checkNeeds(c *v1beta1.KubeletConfiguration) error {
 	for _, file := range []string{c.TLSCertFile, c.TLSPrivateKeyFile, c.Authentication.X509.ClientCAFile} {
 		if file == "" {
 			continue
