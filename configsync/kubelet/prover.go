@@ -125,9 +125,9 @@ func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 	r, known := findResult(p.results, s.id)
 	if !known || r.isOpen() {
 		tries := r.Tries + 1
-		if r, err = p.judge(ctx, s); err != nil {
+		if r, err = p.judgeSubject(ctx, s); err != nil {
 			if ctx.Err() != nil {
-				return undecided(err)
+				return asUndecided(err)
 			}
 			r = result{ID: s.id, Tries: tries, Reason: err.Error()}
 		}
@@ -167,8 +167,8 @@ func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) er
 	if r.g == nil {
 		return asUndecided(errNoAnswer)
 	}
-	if err := s.identify(&filesum.Cache{}); err != nil {
-		return undecided(err)
+	if err := s.setID(&filesum.Cache{}); err != nil {
+		return asUndecided(err)
 	}
 	if found, ok := findResult(readResults(ctx, r.g), s.id); ok {
 		return found.err()
@@ -209,7 +209,7 @@ type subject struct {
 	document []byte // what the kubelet reads
 	program  string
 	args     []string
-	binary   string // digest of the program; set by identify, as id
+	binary   string // digest of the program; set by setID, as id
 	id       string
 }
 
@@ -281,7 +281,7 @@ func (p *prover) attributeEnd(ctx context.Context, s *subject, run outcome) (res
 
 // controlStarts reports whether the kubelet starts in the sandbox on the control document, if there is one.
 func (p *prover) controlStarts(ctx context.Context, s *subject) bool {
-	control, ok := p.control(ctx)
+	control, ok := p.controlDocument(ctx)
 	if !ok {
 		return true
 	}

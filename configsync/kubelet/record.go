@@ -53,7 +53,7 @@ func (r result) err() error {
 	case r.Refused:
 		return fmt.Errorf("the kubelet refuses it: %s", r.Reason)
 	case r.isOpen():
-		return undecided(errors.New(r.Reason))
+		return asUndecided(errors.New(r.Reason))
 	}
 	return nil
 }
@@ -106,8 +106,8 @@ func findResult(all []result, id string) (result, bool) {
 	return result{}, false
 }
 
-// identify names a subject by all that an answer depends on.
-func (s *subject) identify(c *filesum.Cache) error {
+// setID names a subject by all that an answer depends on.
+func (s *subject) setID(c *filesum.Cache) error {
 	sum, err := digestOfProgram(c, s.program)
 	if err != nil {
 		return err

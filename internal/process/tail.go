@@ -107,10 +107,10 @@ func (o *output) skipStack(line string) bool {
 	return o.stack > stackLines
 }
 
-// Lines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without
+// LastLines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without
 // empty lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is included, one
 // of each output.
-func (t *Tail) Lines() []string {
+func (t *Tail) LastLines() []string {
 	t.mu.Lock()
 	all := append([]string(nil), t.kept...)
 	for _, o := range t.outputs {
@@ -194,17 +194,17 @@ func KeepTail(cmd *exec.Cmd) *Tail {
 		return kept
 	}
 	one := isSameWriter(cmd.Stdout, cmd.Stderr)
-	cmd.Stdout = kept.tee(cmd.Stdout, &kept.outputs[0])
+	cmd.Stdout = kept.teeTo(cmd.Stdout, &kept.outputs[0])
 	if one {
 		cmd.Stderr = cmd.Stdout // exec.Cmd promises that such a writer is called by one goroutine at a time
 	} else {
-		cmd.Stderr = kept.tee(cmd.Stderr, &kept.outputs[1])
+		cmd.Stderr = kept.teeTo(cmd.Stderr, &kept.outputs[1])
 	}
 	return kept
 }
 
-// tee returns a writer that keeps what is written as that of an output, and hands it on to w.
-func (t *Tail) tee(w io.Writer, from *output) io.Writer {
+// teeTo returns a writer that keeps what is written as that of an output, and hands it on to w.
+func (t *Tail) teeTo(w io.Writer, from *output) io.Writer {
 	if f, ok := w.(*os.File); ok && f != os.Stdout && f != os.Stderr {
 		return w // exec.Cmd may close it: its own pipes are such files
 	}

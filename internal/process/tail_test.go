@@ -167,7 +167,7 @@ func TestKeepTailHasALineForEachOutput(t *testing.T) {
 	want := []string{
 		"E1127 it fails", "token: [cut]", "-----BEGIN [cut]", "E1127 between", "I1127 out not ended", "E1127 not ended",
 	}
-	if got := kept.Lines(); !slices.Equal(got, want) {
+	if got := kept.LastLines(); !slices.Equal(got, want) {
 		t.Errorf("kept is %q, want %q", got, want)
 	}
 }
