@@ -90,8 +90,10 @@ func NewProver(o ProverOptions) (configsync.Inspector, error) {
 			problems = append(problems, problem)
 		}
 	}
-	need(filepath.IsAbs(o.Program), "ProverOptions.Program must be an absolute path, such as /usr/bin/kubelet")
-	need(filepath.IsAbs(o.Dir), "ProverOptions.Dir must be an absolute path")
+	need(o.Program != "", "ProverOptions.Program is required (an absolute path, such as /usr/bin/kubelet)")
+	need(o.Program == "" || filepath.IsAbs(o.Program), "ProverOptions.Program must be an absolute path, such as /usr/bin/kubelet")
+	need(o.Dir != "", "ProverOptions.Dir is required (an absolute path)")
+	need(o.Dir == "" || filepath.IsAbs(o.Dir), "ProverOptions.Dir must be an absolute path")
 	need(o.Timeout >= 0, "ProverOptions.Timeout must not be negative")
 	if len(problems) > 0 {
 		return nil, &option.Error{Call: "kubelet.NewProver", Problems: problems}

@@ -37,6 +37,7 @@ import (
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/fields"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/signed"
 	"github.com/belayproject/belay/drain"
 	drainkube "github.com/belayproject/belay/drain/kube"
@@ -167,6 +168,10 @@ func addOptions(to map[reflect.Type]func(*badinput.Scope) any) {
 	addSample(to, func(s *badinput.Scope) drainkube.Client {
 		return noError(drainkube.NewClientForConfig(badinput.MakeSample[*rest.Config](s), nil, drainkube.ClientOptions{}))
 	})
+	addSample(to, func(s *badinput.Scope) kubelet.ProverOptions {
+		return kubelet.ProverOptions{Program: "/nonexistent/kubelet", Dir: newDir(s)}
+	})
+	addSample(to, func(*badinput.Scope) configsync.Codec[*kubelet.Config] { return kubelet.Codec(kubelet.CodecOptions{}) })
 	addSample(to, func(*badinput.Scope) identity.CollectorConfig { return identity.CollectorConfig{} })
 	addSample(to, func(s *badinput.Scope) *configsync.Steered[string] {
 		o := configsync.Options[string]{
