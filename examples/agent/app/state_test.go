@@ -85,6 +85,29 @@ func TestAgentRollsTheKubeletsStateBack(t *testing.T) {
 	w.policy(t, "cpu_manager_state", "none")
 }
 
+// L-CS-41: a file that the kubelet asks a person to delete goes aside, and the config that was in use stays in use.
+func TestAgentMovesTheFileThatTheKubeletDiesOf(t *testing.T) {
+	t.Parallel()
+	n := newLocal(t, "--crash-loop-threshold=3")
+	w := &world{Agent: n.Agent}
+	p := n.Start(t)
+	good := n.wants(t, n.Config("maxPods: 41\n"))
+	n.until(t, "a good config is promoted", promoted(good))
+	w.policy(t, "memory_manager_state", "None")
+	broken := filepath.Join(w.root(t), "memory_manager_state")
+	must(t, os.WriteFile(broken, []byte(`{"policyName":"None","checksum":7}`), 0o600))
+	n.killChild(t)
+	w.policy(t, "memory_manager_state", "None")
+	n.until(t, "the config is in use", promoted(good))
+	aside, err := filepath.Glob(filepath.Join(w.root(t), "belay-aside", "memory_manager_state.*"))
+	if err != nil || len(aside) != 1 {
+		t.Errorf("aside are %q, %v, want the one file that was broken", aside, err)
+	}
+	if !strings.Contains(p.Log(), "the kubelet has ended because of it") {
+		t.Error("the log does not say why the file went aside")
+	}
+}
+
 // L-CS-42: a config is left that needs of the machine what is not there.
 func TestAgentLeavesConfigsThatNeedTheMachine(t *testing.T) {
 	t.Parallel()

@@ -71,10 +71,12 @@ func bindState(root string, c *v1beta1.KubeletConfiguration) error {
 func bindFile(path, policy string) error {
 	type state struct {
 		PolicyName string `json:"policyName"`
+		// Checksum stands for one that is wrong; the files that this program writes have none.
+		Checksum int `json:"checksum,omitempty"`
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if text, err = json.Marshal(state{policy}); err != nil {
+		if text, err = json.Marshal(state{PolicyName: policy}); err != nil {
 			return err
 		}
 		return os.WriteFile(path, text, 0o600)
@@ -85,6 +87,10 @@ func bindFile(path, policy string) error {
 	var s state
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("could not restore state from checkpoint: %w", err)
+	}
+	if s.Checksum != 0 {
+		return fmt.Errorf("could not restore state from checkpoint: checkpoint is corrupted, please drain this node and "+
+			"delete the checkpoint file %q before restarting Kubelet", path)
 	}
 	if s.PolicyName != policy {
 		return fmt.Errorf("configured policy %q differs from state checkpoint policy %q, please drain this node and "+
