@@ -43,7 +43,7 @@ func (n *local) starts(t *testing.T) int {
 	return strings.Count(string(text), "start")
 }
 
-// L-CS-34: bytes that a program has crashed with are not tried again with that program, under whatever name and after
+// Bytes that a program has crashed with are not tried again with that program, under whatever name and after
 // a restart of the agent; a new program is given them once more, without a new word from anywhere.
 func TestRejectedBytesAreTriedByANewProgram(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,8 @@ func newNodes(t *testing.T, count int, flags ...string) []*node {
 		kubeletNode, err := tier.NewNode(fmt.Sprintf("n%d", i+1))
 		must(t, err)
 		n := &node{
-			t: t, env: env, tier: tier, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()), all: client, binary: binary,
+			t: t, env: env, tier: tier, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()),
+			all: client, binary: binary,
 			state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
 		}
 		n.start(tier, flags...)
