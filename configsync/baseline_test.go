@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/configsynctest"
 )
 
 // A meter is a probe that calls a server and compares. Its fields are guarded by mu.
 type meter struct {
 	mu    sync.Mutex
 	err   error         // of Check and Compare
+	bad   string        // Compare with such a baseline fails, once it is set
 	now   string        // what Baseline returns; empty: an error
 	slow  time.Duration // how long Baseline takes
 	asked int           // by Check or Compare
@@ -32,7 +35,13 @@ func (*meter) NeedsServer() bool { return true }
 func (m *meter) Check(context.Context) error { return m.answerWith("nothing") }
 
 func (m *meter) Compare(_ context.Context, baseline []byte, fallback bool) error {
-	return m.answerWith(fmt.Sprintf("%s, fallback %t", baseline, fallback))
+	err := m.answerWith(fmt.Sprintf("%s, fallback %t", baseline, fallback))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bad != "" && m.bad == string(baseline) {
+		return errors.New("what was there is gone")
+	}
+	return err
 }
 
 func (m *meter) answerWith(with string) error {
@@ -188,4 +197,43 @@ func TestTrialStandsStillWhileNothingIsKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// L-CS-34: a baseline ends with the promotion, and each restart that goes up takes a new one. So neither a promoted config
+// that dies months later nor what is below it is compared with what was there before it was adopted.
+func TestABaselineEndsWithThePromotion(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		m, broken := &meter{now: "a"}, &atomic.Bool{}
+		n := newNode(t)
+		n.tune, n.drive = func(o *configsync.Options[string]) { o.Probes = append(o.Probes, m) }, d
+		n.conduct = func(word string) configsynctest.Conduct {
+			if word == "good-2" && broken.Load() {
+				return configsynctest.Conduct{CrashAfter: 2 * time.Second}
+			}
+			return conduct(word)
+		}
+		n.start()
+		defer func() { n.stop() }()
+		v1 := n.promoted()
+		m.set(func(m *meter) { m.now = "old" })
+		v2 := n.push("v2", "good-2", "threshold", "2")
+		n.wait(time.Minute)
+		if seen, _ := m.set(func(m *meter) { m.now = "new" }); seen != "old, fallback false" {
+			t.Errorf("the probe compared with %q, want old", seen)
+		}
+		n.wait(12 * time.Minute)
+		if got := n.syncer.Status().LastKnownGood.UID; got != v2.UID {
+			t.Fatalf("last known good is %q, want %q", got, v2.UID)
+		}
+		n.stop()
+		broken.Store(true)
+		m.set(func(m *meter) { m.bad = "old" })
+		n.start()
+		n.wait(2 * time.Hour)
+		n.runs(v1, "what is below a dead config is not compared with what was there before that was adopted")
+		seen, _ := m.set(func(*meter) {})
+		if strings.Contains(seen, "old") || !strings.HasSuffix(seen, "new, fallback true") {
+			t.Errorf("the probe compared with %q, want what was there before the retry of the dead config, new", seen)
+		}
+	})
 }

@@ -72,6 +72,7 @@ type node struct {
 	disk      *configsynctest.Disk
 	rec       *configsynctest.Recorder
 	child     *configsynctest.Child[string]
+	conduct   func(word string) configsynctest.Conduct
 	init      string // the init config; empty: none
 	noSource  bool
 	noProbes  bool
@@ -90,7 +91,7 @@ type node struct {
 func newNode(t *testing.T) *node {
 	return &node{
 		t: t, server: &configsynctest.Server{}, disk: &configsynctest.Disk{}, rec: &configsynctest.Recorder{},
-		init: "good-init", drive: runSyncer,
+		conduct: conduct, init: "good-init", drive: runSyncer,
 	}
 }
 
@@ -122,7 +123,7 @@ func (n *node) options() configsync.Options[string] {
 // start begins the life of an agent process on the node.
 func (n *node) start() {
 	n.t.Helper()
-	n.child = &configsynctest.Child[string]{Conduct: conduct}
+	n.child = &configsynctest.Child[string]{Conduct: n.conduct}
 	o := n.options()
 	o.Restarter, o.Probes = n.child, []configsync.Probe{n.child}
 	if n.noProbes {

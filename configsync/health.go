@@ -152,7 +152,7 @@ func (s *Syncer[T]) noteStorage(err error) {
 func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
 	keeper := baseline.NewKeeper(store, func() baseline.Use {
 		st := t.State()
-		return baseline.Use{Assignment: st.Current.ID, Fallback: !usesCurrent(&st)}
+		return baseline.Use{Trial: trialOf(&st), Fallback: !usesCurrent(&st)}
 	})
 	out := make([]Probe, 0, len(probes))
 	for _, p := range probes {
@@ -168,10 +168,18 @@ func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
 	return out
 }
 
-// takeBaselines has each probe that compares say what it sees, before a restart by which the assigned config is put on
-// trial. Where that fails there is no baseline.
-func takeBaselines(ctx context.Context, v lkg.Verdict, probes []Probe, t *lkg.Tracker) {
-	if !v.OnTrial {
+// trialOf identifies the assigned config, its assignment, and the last promotion; empty if nothing is assigned.
+func trialOf(st *lkg.State) string {
+	if st.Current.ID == "" {
+		return ""
+	}
+	return st.Current.ID + "@" + st.PromotedAt.UTC().Format(time.RFC3339Nano)
+}
+
+// takeBaselines has each probe that compares say what it sees, before a restart that puts the assigned config in the
+// place of another one. run is the number of the run that ends. Where that fails there is no baseline.
+func takeBaselines(ctx context.Context, v lkg.Verdict, run int, probes []Probe, t *lkg.Tracker) {
+	if v.Role != lkg.RoleCurrent || v.Use.IsLocal() {
 		return
 	}
 	var keeper *baseline.Keeper
@@ -183,7 +191,8 @@ func takeBaselines(ctx context.Context, v lkg.Verdict, probes []Probe, t *lkg.Tr
 		}
 	}
 	if keeper != nil {
-		_ = keeper.TakeAll(ctx, t.State().Current.ID, all) // a restart does not hang on it
+		st := t.State()
+		_ = keeper.TakeAll(ctx, trialOf(&st), run, all) // a restart does not hang on it
 	}
 }
 

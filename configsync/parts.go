@@ -29,10 +29,10 @@ type Validator[T any] interface {
 // after a rollback until the fallback has been healthy for a whole trial. So an idle node calls no server.
 //
 // A Probe with TakeBaseline(context.Context) ([]byte, error) and Compare(context.Context, []byte, bool) error
-// compares with what was there before. TakeBaseline is called before the restart that adopts a config; all of them
-// have 2 s. Its result, of at most 64 KiB, is kept in the Store with the assignment. Compare is called with it in
-// place of Check; true means that another config than the assigned one is in use. Without a baseline, as where a
-// server was away, Check is called.
+// compares with what was there before. TakeBaseline is called before each restart that puts the assigned config in the
+// place of another one; all of them have 2 s. Its result, of at most 64 KiB, is kept in the Store until the config is
+// promoted. Compare is called with it in place of Check; true means that another config than the assigned one is in
+// use. Without a baseline, as where a server was away, or where a promoted config is left, Check is called.
 type Probe interface {
 	// Name identifies the probe in status and errors.
 	Name() string

@@ -42,7 +42,7 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 		return nil // under way
 	}
 	c := change(now.active.Ref, v)
-	takeBaselines(ctx, v, s.o.Probes, s.tracker)
+	takeBaselines(ctx, v, now.epoch, s.o.Probes, s.tracker)
 	meanwhile, err := s.planRestart(ctx, v, now.epoch)
 	if meanwhile {
 		return nil // it wakes the loops, which compare again

@@ -1,13 +1,14 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package baseline keeps what probes saw before a config was adopted, so that they can compare while it is on trial.
+// Package baseline keeps what probes saw before a config was put to use, so that they can compare while it is judged.
 //
 // # Promise
 //
-// A baseline belongs to one assignment and is taken once, before the restart that adopts it. It is in the store
-// before the restart, so it outlives the agent. A baseline that was taken later would describe what the config has
-// made of the node.
+// A baseline belongs to one trial of the assigned config, and is taken anew before each restart that puts this config in
+// the place of another one: when it is adopted, and when it is tried once more. It is in the store before the restart,
+// so it outlives the agent. A baseline that was taken later would describe what the config has made of the node. It
+// ends with the promotion: months later, what was there before says nothing about a config.
 //
 // # No promise
 //

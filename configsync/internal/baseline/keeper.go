@@ -36,16 +36,17 @@ type Comparer interface {
 
 // Use says what is in use.
 type Use struct {
-	// Assignment identifies the assigned config and its assignment; empty if nothing is assigned.
-	Assignment string
+	// Trial identifies the assigned config, its assignment, and the last promotion: one more promotion ends a trial. Empty
+	// if nothing is assigned.
+	Trial string
 	// Fallback says that another config than the assigned one is in use.
 	Fallback bool
 }
 
 // record is the payload of Stream.
 type record struct {
-	Assignment string            `json:"assignment"`
-	Probes     map[string][]byte `json:"probes"` // by name
+	Trial  string            `json:"trial"`
+	Probes map[string][]byte `json:"probes"` // by name
 }
 
 // A Keeper keeps the baselines of comparers. Make it with [NewKeeper].
@@ -56,30 +57,30 @@ type Keeper struct {
 	mu   sync.Mutex
 	read bool // the record was read
 	rec  record
+	run  int // that was there when rec was taken by this process; 0: none
 }
 
 // NewKeeper returns a Keeper over a store; use says what is in use.
 func NewKeeper(store Store, use func() Use) *Keeper { return &Keeper{store: store, use: use} }
 
-// A Compared is a comparer whose Check compares, where the assigned config has a baseline.
+// A Compared is a comparer whose Check compares, where there is a baseline of the trial.
 type Compared struct {
 	Comparer
 	Keeper *Keeper
 }
 
-// Check asks Compare where there is a baseline for the assigned config, and the comparer's own Check where there is
-// none.
+// Check asks Compare where there is a baseline of the trial, and the comparer's own Check where there is none.
 func (c Compared) Check(ctx context.Context) error {
 	use := c.Keeper.use()
-	baseline := c.Keeper.load(ctx, use.Assignment).Probes[c.Name()]
+	baseline := c.Keeper.load(ctx, use.Trial).Probes[c.Name()]
 	if baseline == nil {
 		return c.Comparer.Check(ctx)
 	}
 	return c.Compare(ctx, baseline, use.Fallback)
 }
 
-// load returns the record of an assignment, empty if there is none. A record that can't be read counts as none.
-func (k *Keeper) load(ctx context.Context, assignment string) record {
+// load returns the record of a trial, empty if there is none. A record that can't be read counts as none.
+func (k *Keeper) load(ctx context.Context, trial string) record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.read {
@@ -92,21 +93,24 @@ func (k *Keeper) load(ctx context.Context, assignment string) record {
 		}
 		k.read = ctx.Err() == nil
 	}
-	if assignment == "" || k.rec.Assignment != assignment {
+	if trial == "" || k.rec.Trial != trial {
 		return record{}
 	}
 	return k.rec
 }
 
-// TakeAll asks each comparer for its baseline and keeps them for the assignment, unless it has some already: then its
-// config has been in use since. It returns within [Timeout]. The error says what was left out, and why.
-func (k *Keeper) TakeAll(ctx context.Context, assignment string, all []Comparer) error {
+// TakeAll asks each comparer for its baseline before a restart, and keeps them for the trial in place of those before.
+// run is the number of the run that the restart ends, from 1 on: what was taken during it stays, so a restart that is
+// asked for again is compared with what was there before the first. It returns within [Timeout]. The error says what was
+// left out, and why. Where the record can't be written there is no baseline; a process that is started later may find
+// the one before.
+func (k *Keeper) TakeAll(ctx context.Context, trial string, run int, all []Comparer) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	if len(all) == 0 || assignment == "" || k.load(ctx, assignment).Assignment != "" {
+	if len(all) == 0 || trial == "" || k.isTaken(trial, run) {
 		return nil
 	}
-	rec := record{Assignment: assignment, Probes: map[string][]byte{}}
+	rec := record{Trial: trial, Probes: map[string][]byte{}}
 	var first error
 	for _, c := range all {
 		baseline, err := takeOne(ctx, c)
@@ -121,13 +125,23 @@ func (k *Keeper) TakeAll(ctx context.Context, assignment string, all []Comparer)
 	if err != nil {
 		return err
 	}
-	if err := k.store.Put(ctx, Stream, payload); err != nil {
+	err = k.store.Put(ctx, Stream, payload)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.read = true
+	if err != nil {
+		k.rec, k.run = record{}, 0
 		return fmt.Errorf("recording the baselines: %w", err)
 	}
-	k.mu.Lock()
-	k.rec, k.read = rec, true
-	k.mu.Unlock()
+	k.rec, k.run = rec, run
 	return first
+}
+
+// isTaken reports whether this process has taken the baselines of a trial during a run.
+func (k *Keeper) isTaken(trial string, run int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.run == run && run != 0 && k.rec.Trial == trial
 }
 
 // takeOne turns a panic of a probe, and a baseline that is too long, into an error.

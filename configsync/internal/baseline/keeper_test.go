@@ -57,22 +57,23 @@ func (s *scale) Compare(_ context.Context, baseline []byte, _ bool) error {
 	return nil
 }
 
-// L-CS-34: a baseline is that of one assignment, taken once; a record that is damaged or was not written, and a probe
+// L-CS-34: a baseline is that of one trial, taken once during a run and anew during the next; a record that is damaged or was not written, and a probe
 // that panics, leave none.
-func TestBaselinesOfOneAssignment(t *testing.T) {
+func TestBaselinesOfOneTrial(t *testing.T) {
 	d, use := &disk{records: map[string][]byte{}}, Use{}
 	s := &scale{weight: "1"}
-	compare := func(keeper *Keeper, assignment string) string {
+	compare := func(keeper *Keeper, trial string) string {
 		t.Helper()
-		use = Use{Assignment: assignment}
+		use = Use{Trial: trial}
 		if err := (Compared{s, keeper}).Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return s.got
 	}
 	open := func() *Keeper { return NewKeeper(d, func() Use { return use }) }
-	take := func(keeper *Keeper, assignment string) error {
-		return keeper.TakeAll(t.Context(), assignment, []Comparer{s})
+	run := 1
+	take := func(keeper *Keeper, trial string) error {
+		return keeper.TakeAll(t.Context(), trial, run, []Comparer{s})
 	}
 	k := open()
 	if err := errors.Join(take(k, ""), take(k, "a")); err != nil {
@@ -83,7 +84,14 @@ func TestBaselinesOfOneAssignment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, again, b := compare(k, "a"), compare(open(), "a"), compare(k, "b"); a != "1" || again != "1" || b != "none" {
-		t.Errorf("compared with %q, after a restart %q, for another assignment %q; want 1, 1 and none", a, again, b)
+		t.Errorf("compared with %q, after a restart %q, for another trial %q; want 1, 1 and none", a, again, b)
+	}
+	run = 2
+	if err := take(k, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if a, again := compare(k, "a"), compare(open(), "a"); a != "2" || again != "2" {
+		t.Errorf("compared with %q, after a restart %q, once it was taken in the next run; want 2", a, again)
 	}
 	s.panics = true
 	if err := take(k, "b"); err == nil {
@@ -94,6 +102,10 @@ func TestBaselinesOfOneAssignment(t *testing.T) {
 		t.Errorf("compared with %q after a panic, want none", b)
 	}
 	d.full = true
+	run = 3
+	if err := take(k, "b"); err == nil || compare(k, "b") != "none" {
+		t.Errorf("TakeAll on a full disk = %v, compared with %q; want an error and none, not that of an earlier run", err, s.got)
+	}
 	if err := take(k, "c"); err == nil || compare(k, "c") != "none" {
 		t.Errorf("TakeAll on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart",
 			err, s.got)
