@@ -199,8 +199,8 @@ func TestTrialStandsStillWhileNothingIsKnown(t *testing.T) {
 	}
 }
 
-// L-CS-34: a baseline ends with the promotion, and each restart that goes up takes a new one. So neither a promoted config
-// that dies months later nor what is below it is compared with what was there before it was adopted.
+// L-CS-34: a baseline ends with the promotion, and each restart that goes up takes a new one. So neither a promoted
+// config that dies months later nor what is below it is compared with what was there before it was adopted.
 func TestABaselineEndsWithThePromotion(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		m, broken := &meter{now: "a"}, &atomic.Bool{}

@@ -36,8 +36,8 @@ type Comparer interface {
 
 // Use says what is in use.
 type Use struct {
-	// Trial identifies the assigned config, its assignment, and the last promotion: one more promotion ends a trial. Empty
-	// if nothing is assigned.
+	// Trial identifies the assigned config, its assignment, and the last promotion: one more promotion ends a trial.
+	// Empty if nothing is assigned.
 	Trial string
 	// Fallback says that another config than the assigned one is in use.
 	Fallback bool
@@ -101,9 +101,9 @@ func (k *Keeper) load(ctx context.Context, trial string) record {
 
 // TakeAll asks each comparer for its baseline before a restart, and keeps them for the trial in place of those before.
 // run is the number of the run that the restart ends, from 1 on: what was taken during it stays, so a restart that is
-// asked for again is compared with what was there before the first. It returns within [Timeout]. The error says what was
-// left out, and why. Where the record can't be written there is no baseline; a process that is started later may find
-// the one before.
+// asked for again is compared with what was there before the first. It returns within [Timeout]. The error says what
+// was left out, and why. Where the record can't be written there is no baseline; a process that is started later may
+// find the one before.
 func (k *Keeper) TakeAll(ctx context.Context, trial string, run int, all []Comparer) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
