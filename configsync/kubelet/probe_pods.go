@@ -211,8 +211,8 @@ func endedByItself(pod *podState) bool {
 	return false
 }
 
-// exceedsOwnLimit reports whether a kubelet says of a pod that it has evicted that the pod has filled more disk than its
-// own limits allow. Any config evicts such a pod.
+// exceedsOwnLimit reports whether a kubelet says of a pod that it has evicted that the pod has filled more disk than
+// its own limits allow. Any config evicts such a pod.
 func exceedsOwnLimit(message string) bool {
 	return strings.HasPrefix(message, "Pod ephemeral local storage usage exceeds the total limit") ||
 		strings.HasPrefix(message, "Usage of EmptyDir volume ") ||

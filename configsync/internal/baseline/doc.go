@@ -7,8 +7,8 @@
 //
 // A baseline belongs to one trial of the assigned config, and is taken anew before each restart that puts this config
 // in the place of another one: when it is adopted, and when it is tried once more. It is in the store before the
-// restart, so it outlives the agent. A baseline that was taken later would describe what the config has made of the node. It
-// ends with the promotion: months later, what was there before says nothing about a config.
+// restart, so it outlives the agent. A baseline that was taken later would describe what the config has made of the
+// node. It ends with the promotion: months later, what was there before says nothing about a config.
 //
 // # No promise
 //
