@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -351,6 +352,24 @@ func TestReaderSaysWhatItCanNotRead(t *testing.T) {
 	_, list = r.List(t.Context(), "../a")
 	wantError(t, "Read", read, ErrName)
 	wantError(t, "List", list, ErrName)
+}
+
+// Processes that wait for one lock do not try in step, and look often enough to have a turn between two
+// calls of another one.
+func TestPausesBetweenTriesForALock(t *testing.T) {
+	for try := range 100 {
+		drawn := map[time.Duration]bool{}
+		for range 8 {
+			pause := pauseAfter(try)
+			drawn[pause] = true
+			if pause <= 0 || pause > 64*time.Millisecond {
+				t.Errorf("after try %d: %v, want more than nothing and at most 64 ms", try, pause)
+			}
+		}
+		if len(drawn) == 1 {
+			t.Errorf("after try %d: the pause is always the same", try)
+		}
+	}
 }
 
 // Numbers end, and tries do.

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A FileSet changes several files of others together: the files of a CNI plugin, a drop-in and the
@@ -59,9 +61,11 @@ import (
 // # Concurrency
 //
 // A FileSet may be used by several goroutines and several processes. Each call takes the lock of
-// the journal for its own time and waits for it until the context ends. Two sets with different
-// directories do not know each other: if both change one file at the same time, one of them fails
-// and is undone, or the later one counts.
+// the journal for its own time and waits for it until the context ends. Waiting calls have no order:
+// one that competes with others that call in a loop may wait long, so give the context a deadline.
+//
+// Two sets with different directories do not know each other: if both change one file at the same
+// time, one of them fails and is undone, or the later one counts.
 type FileSet struct {
 	sys  fsys
 	o    Options
@@ -198,16 +202,18 @@ func openWaiting(ctx context.Context, open func() (*Store, error)) (*Store, erro
 	}
 }
 
-// waitForLock waits between two tries to take a lock: 1 ms at first, 64 ms at most.
+// waitForLock waits between two tries to take a lock.
 func waitForLock(ctx context.Context, try int) error {
-	t := time.NewTimer(time.Millisecond << min(try, 6))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, pauseAfter(try)) {
 		return ctx.Err()
 	}
+	return nil
+}
+
+// pauseAfter gives the pause after a try that found a lock taken. It is drawn: processes that wait
+// do not try in step, and no call of another process hides the lock from them each time.
+func pauseAfter(try int) time.Duration {
+	return backoff.Jitter(backoff.After(try, time.Millisecond, 64*time.Millisecond), 0.1, 1, nil)
 }
 
 // a target is a file of a set, and where it really lies.

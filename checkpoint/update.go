@@ -39,6 +39,10 @@ func Update(ctx context.Context, s *Store, stream string, change func(old []byte
 // the stream, and closes the store: the lock is held for that time only. If another process has the
 // store open, UpdateDir waits until the context ends; the error then matches [ErrLocked], too.
 //
+// Waiting calls have no order. One that competes with others that update in a loop may wait long:
+// give the context a deadline. A change that calls UpdateDir for the same directory waits for
+// itself, until the context ends.
+//
 // All processes use the same options and keep no [Store] open. They read with a [Reader], which
 // needs no lock. Each UpdateDir reads all records: it is for small stores.
 func UpdateDir(

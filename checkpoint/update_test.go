@@ -168,6 +168,22 @@ func TestUpdateDirByTwoProcesses(t *testing.T) {
 	}
 }
 
+// A change that updates the same directory waits for itself: the context ends that, and nothing is
+// written.
+func TestUpdateDirWithinItself(t *testing.T) {
+	dir, o := t.TempDir(), checkpoint.Options{Ballast: -1}
+	var within error
+	err := checkpoint.UpdateDir(t.Context(), dir, o, "count", func(old []byte) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		within = checkpoint.UpdateDir(ctx, dir, o, "count", addOne)
+		return old, within
+	})
+	if !errors.Is(within, checkpoint.ErrLocked) || !errors.Is(err, checkpoint.ErrNotWritten) {
+		t.Errorf("within: %v, around it: %v, want ErrLocked, and ErrNotWritten", within, err)
+	}
+}
+
 // Where another process keeps the store open, UpdateDir waits as long as its context, and says by
 // whom it is held.
 func TestUpdateDirWaitsForTheLock(t *testing.T) {

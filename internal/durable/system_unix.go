@@ -8,11 +8,12 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // openFlags keep a planted link from being written through, and a planted pipe from blocking. What
@@ -28,7 +29,7 @@ func openFlags(flag int) int {
 // pauses are drawn at random, so that waiting writers have equal chances.
 func lockFile(f *os.File) error {
 	until := time.Now().Add(lockWait)
-	for step := time.Millisecond; ; step = min(2*step, longestStep) {
+	for try := 0; ; try++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
@@ -38,8 +39,8 @@ func lockFile(f *os.File) error {
 		case time.Now().After(until):
 			return fmt.Errorf("another process holds the lock of %q: %w", f.Name(), err)
 		}
-		time.Sleep(rand.N(step) + 1)
+		time.Sleep(backoff.Jitter(backoff.After(try, time.Millisecond, longestPause), 0.1, 1, nil))
 	}
 }
 
-const longestStep = 32 * time.Millisecond
+const longestPause = 32 * time.Millisecond
