@@ -32,7 +32,8 @@ import (
 // to confirm is never confirmed by reading.
 //
 // The temporary file is beside the file: a killed process leaves it there, and the next call removes
-// it. Its name begins with a dot and ends in ".tmp".
+// it. Its name begins with a dot and ends in ".tmp". A program that reads every file of a directory,
+// as CRI-O does in crio.conf.d, reads it, too: see [FileSet].
 //
 // WriteFile does what it can on systems other than Linux. The promise holds on ext4, xfs and btrfs.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {

@@ -45,6 +45,11 @@ import (
 //     old ones.
 //   - Nothing changes until recovery runs: after a power cut, call OpenFileSet before the program
 //     that reads the files starts.
+//   - While Apply runs, and after a kill until recovery, files such as ".NAME.belay-HASH.new" and
+//     ".NAME.belay-HASH.old" are beside the files. Readers that select by the dot or the end of a
+//     name skip them: the kubelet (static pods, --config-dir), CNI, CDI, systemd, and containerd
+//     where its imports end in "*.toml". CRI-O reads every file below crio.conf.d, these, too:
+//     stop it while Apply runs, and run recovery before it starts (Before=crio.service in a unit).
 //   - A change of another program in the instant between the last comparison and the rename is
 //     lost.
 //   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not
