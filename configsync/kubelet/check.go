@@ -47,13 +47,16 @@ type harm struct {
 
 // harms are the known ones. What only another field or the machine makes harmful is not here.
 var harms = []harm{
-	{"authentication.anonymous.enabled", is(true), "is true: everybody who reaches the port may ask, as far as authorization allows"},
-	{"authorization.mode", is("AlwaysAllow"), "is AlwaysAllow: everybody who is authenticated may run commands in each pod"},
+	{"authentication.anonymous.enabled", is(true),
+		"is true: everybody who reaches the port may ask, as far as authorization allows"},
+	{"authorization.mode", is("AlwaysAllow"),
+		"is AlwaysAllow: everybody who is authenticated may run commands in each pod"},
 	{"cgroupsPerQOS", is(false), "is false: nothing keeps pods from the resources of the system"},
 	{"containerLogMaxSize", quantityBelow("1Mi"), "is less than 1Mi: logs are rotated all the time, and lines are lost"},
 	{"enableControllerAttachDetach", is(false), "is false: volumes stay attached to this node when it dies"},
 	{"enableServer", is(false), "is false: kubectl logs, kubectl exec and metrics do not work"},
-	{"evictionPressureTransitionPeriod", durationFrom(time.Hour), "is an hour or more: the node takes no pods for that long after each pressure"},
+	{"evictionPressureTransitionPeriod", durationFrom(time.Hour),
+		"is an hour or more: the node takes no pods for that long after each pressure"},
 	{"fileCheckFrequency", durationFrom(time.Hour), "is an hour or more: static pods follow their files that late"},
 	{"healthzPort", is(0.0), "is 0: nothing can ask whether the kubelet is well"},
 	{"imageGCHighThresholdPercent", isFrom(100), "is 100: unused images are never removed, and the disk runs full"},
@@ -61,21 +64,26 @@ var harms = []harm{
 	{"maxOpenFiles", isBelow(4096), "is less than 4096: the kubelet fails with many pods"},
 	{"maxPods", isBelow(10), "is less than 10: pods that run here and do not fit are failed, those of the system too"},
 	{"maxPods", isFrom(1000), "is 1000 or more: no kubelet is tested with so many pods"},
-	{"nodeLeaseDurationSeconds", isFrom(300), "is 5 minutes or more: the lease is renewed so rarely that the node is taken for dead"},
+	{"nodeLeaseDurationSeconds", isFrom(300),
+		"is 5 minutes or more: the lease is renewed so rarely that the node is taken for dead"},
 	{"nodeStatusMaxImages", is(0.0), "is 0: the scheduler sees no image of this node"},
-	{"nodeStatusUpdateFrequency", durationFrom(5 * time.Minute), "is 5 minutes or more: the node is seen as it was that long ago"},
+	{"nodeStatusUpdateFrequency", durationFrom(5 * time.Minute),
+		"is 5 minutes or more: the node is seen as it was that long ago"},
 	{"oomScoreAdj", isFrom(0), "is 0 or more: the kernel kills the kubelet before the pods when memory runs out"},
 	{"podPidsLimit", isBetween(0, 100), "is less than 100: most programs cannot start their threads"},
 	{"podsPerCore", isBetween(0, 4), "is less than 4: it lowers maxPods, and pods that do not fit are failed"},
 	{"readOnlyPort", isFrom(1), "is set: everybody who reaches the port may read all pods"},
 	{"registerNode", is(false), "is false: the kubelet makes no Node object"},
 	{"rotateCertificates", is(false), "is false: the node is lost when its client certificate ends"},
-	{"runtimeRequestTimeout", durationBelow(30 * time.Second), "is less than 30 s: calls of a busy runtime fail, and are repeated"},
+	{"runtimeRequestTimeout", durationBelow(30 * time.Second),
+		"is less than 30 s: calls of a busy runtime fail, and are repeated"},
 	{"serializeImagePulls", is(true), "is true: one slow image delays all others"},
 	{"staticPodURL", hasPrefix("http://"), "begins with http://: everybody on the way may run pods on this node"},
-	{"streamingConnectionIdleTimeout", durationBelow(time.Minute), "is less than a minute: kubectl exec and port-forward end while they are used"},
+	{"streamingConnectionIdleTimeout", durationBelow(time.Minute),
+		"is less than a minute: kubectl exec and port-forward end while they are used"},
 	{"syncFrequency", durationFrom(10 * time.Minute), "is 10 minutes or more: what was missed is repaired that late"},
-	{"volumeStatsAggPeriod", durationBelow(10 * time.Second), "is less than 10 s: the disk is read all the time, or never if it is negative"},
+	{"volumeStatsAggPeriod", durationBelow(10 * time.Second),
+		"is less than 10 s: the disk is read all the time, or never if it is negative"},
 }
 
 // valueAt returns the value at a path of names with dots between; nil if there is none.
@@ -148,7 +156,8 @@ func thresholdWarnings(fields map[string]any) (all []string) {
 			all = append(all, fmt.Sprintf("evictionSoft[%s] is not above evictionHard: pods are killed at once before the soft threshold gives them time", signal))
 		}
 	}
-	if _, set := fields["evictionHard"].(map[string]any); set && hard["memory.available"] == "" && fields["mergeDefaultEvictionSettings"] != true {
+	if _, set := fields["evictionHard"].(map[string]any); set && hard["memory.available"] == "" &&
+		fields["mergeDefaultEvictionSettings"] != true {
 		all = append(all, "evictionHard has no memory.available: the list replaces all defaults, and the kernel kills processes when memory runs out")
 	}
 	return all

@@ -86,14 +86,16 @@ func TestLimits(t *testing.T) {
 		{nil, lkg.Limits{Trial: 7 * time.Minute, CrashLoopThreshold: 3}},
 		{map[string]string{configsync.KeyTrialDuration: "1h"}, lkg.Limits{Trial: time.Hour, CrashLoopThreshold: 3}},
 		{map[string]string{configsync.KeyCrashLoopThreshold: "0"}, lkg.Limits{Trial: 7 * time.Minute}},
-		{map[string]string{configsync.KeyCrashLoopThreshold: "10"}, lkg.Limits{Trial: 7 * time.Minute, CrashLoopThreshold: 10}},
+		{map[string]string{configsync.KeyCrashLoopThreshold: "10"},
+			lkg.Limits{Trial: 7 * time.Minute, CrashLoopThreshold: 10}},
 	} {
 		if _, got, err := Codec(defaults).Decode(Key, object("u", head, c.more)); err != nil || got != c.want {
 			t.Errorf("with %v: limits %+v, %v, want %+v", c.more, got, err, c.want)
 		}
 	}
 	for _, bad := range []string{"11", "-1", "x"} { // R-CS-49
-		if _, _, err := Codec(defaults).Decode(Key, object("u", head, map[string]string{configsync.KeyCrashLoopThreshold: bad})); err == nil {
+		if _, _, err := Codec(defaults).Decode(Key,
+			object("u", head, map[string]string{configsync.KeyCrashLoopThreshold: bad})); err == nil {
 			t.Errorf("threshold %q was taken", bad)
 		}
 	}
@@ -138,7 +140,8 @@ func TestStrictnessIsForTheWantedConfigAlone(t *testing.T) {
 // A relative path means another file on each node; a local config may hold one.
 func TestPathsOfASourceAreAbsolute(t *testing.T) {
 	for _, c := range []struct{ uid, text, want string }{
-		{"u", "authentication: {x509: {clientCAFile: secret/ca.crt}}\ntlsCertFile: b\n", "tlsCertFile must be an absolute path; authentication.x509.clientCAFile must be an absolute path"},
+		{"u", "authentication: {x509: {clientCAFile: secret/ca.crt}}\ntlsCertFile: b\n",
+			"tlsCertFile must be an absolute path; authentication.x509.clientCAFile must be an absolute path"},
 		{"u", "staticPodPath: /etc/kubernetes/manifests\npodLogsDir: \"\"\ntlsCertFile: 5\n", "<nil>"},
 		{"u", "{", "<nil>"},
 		{"", "staticPodPath: a/b\n", "<nil>"},

@@ -128,7 +128,8 @@ func (b *bench) compare(text string) {
 	b.Helper()
 	doc := b.document(text)
 	began := time.Now()
-	judged := b.prover.Inspect(b.Context(), "kubelet", configsync.Object{UID: "u", Data: map[string]string{"kubelet": string(doc)}})
+	judged := b.prover.Inspect(b.Context(), "kubelet",
+		configsync.Object{UID: "u", Data: map[string]string{"kubelet": string(doc)}})
 	took := time.Since(began)
 	runs, end := b.run(doc)
 	b.runs, b.total, b.longest = b.runs+1, b.total+took, max(b.longest, took)
@@ -177,6 +178,7 @@ func (b *bench) run(doc []byte) (runs bool, end string) {
 		return true, ""
 	}
 	log, rerr := os.ReadFile(p.Log())
-	lines := slices.DeleteFunc(strings.Split(string(log), "\n"), func(l string) bool { return !strings.HasPrefix(l, "E") && !strings.HasPrefix(l, "F") })
+	lines := slices.DeleteFunc(strings.Split(string(log), "\n"),
+		func(l string) bool { return !strings.HasPrefix(l, "E") && !strings.HasPrefix(l, "F") })
 	return false, fmt.Sprint(err, rerr, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 }

@@ -42,7 +42,8 @@ func TestLenient(t *testing.T) {
 		{text: head + "secret: {secret\n", refused: "not valid YAML"},
 	} {
 		got, _, err := Lenient([]byte(c.text))
-		if c.refused == "" && (err != nil || string(got) != c.want) || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+		if c.refused == "" && (err != nil || string(got) != c.want) || c.refused != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("Lenient(%q) = %q, %v, want %q, refused with %q", c.text, got, err, c.want, c.refused)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {

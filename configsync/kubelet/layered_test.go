@@ -23,7 +23,8 @@ func around(s layers.Stack, dropIn bool) configsync.Codec[*Config] {
 // L-CS-39, R-CS-06: what is decoded, and so validated, is the merged result, but what must not be in a config that
 // nodes share is looked for in that config itself, and it must name its kind, as each drop-in must.
 func TestDecodeAroundAConfig(t *testing.T) {
-	kubeadm := head + "providerID: a://b\nmaxPods: 110\nclusterDNS: [10.0.0.10, 10.0.0.11]\nevictionHard: {memory.available: 1Gi}\n"
+	kubeadm := head +
+		"providerID: a://b\nmaxPods: 110\nclusterDNS: [10.0.0.10, 10.0.0.11]\nevictionHard: {memory.available: 1Gi}\n"
 	for name, c := range map[string]struct {
 		stack     layers.Stack
 		uid, text string
@@ -34,13 +35,15 @@ func TestDecodeAroundAConfig(t *testing.T) {
 		"of the node below": {layers.Stack{Init: []byte(kubeadm)}, "u", head + "maxPods: 42\nclusterDNS: []\nevictionHard: {nodefs.available: 5%}\n", "", 42, `"clusterDNS":[],"evictionHard":{"memory.available":"1Gi","nodefs.available":"5%"}`},
 		"of the node above": {layers.Stack{Node: []byte("maxPods: 7\nproviderID: a://b\n")}, "u", head + "maxPods: 42\n", "", 7, `"maxPods":7`},
 		"local":             {layers.Stack{Node: []byte("maxPods: 7\n")}, "", kubeadm, "", 7, `["10.0.0.10","10.0.0.11"]`},
-		"its own node":      {layers.Stack{Init: []byte(kubeadm)}, "u", head + "providerID: c://d\n", "providerID must not be set", 0, ""},
-		"no kind":           {layers.Stack{Init: []byte(kubeadm)}, "u", "maxPods: 42\n", `field "apiVersion" must be`, 0, ""},
-		"unknown below":     {layers.Stack{Init: []byte(kubeadm + "maxPod: 1\n")}, "u", head + "maxPods: 3\n", "", 3, `"maxPod":1`},
-		"no health":         {layers.Stack{Node: []byte("healthzPort: 0\n")}, "u", head, "healthzPort must not be 0", 0, ""},
+		"its own node": {layers.Stack{Init: []byte(kubeadm)}, "u", head + "providerID: c://d\n",
+			"providerID must not be set", 0, ""},
+		"no kind":       {layers.Stack{Init: []byte(kubeadm)}, "u", "maxPods: 42\n", `field "apiVersion" must be`, 0, ""},
+		"unknown below": {layers.Stack{Init: []byte(kubeadm + "maxPod: 1\n")}, "u", head + "maxPods: 3\n", "", 3, `"maxPod":1`},
+		"no health":     {layers.Stack{Node: []byte("healthzPort: 0\n")}, "u", head, "healthzPort must not be 0", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, limits, err := around(c.stack, true).Decode(Key, object(c.uid, c.text, map[string]string{configsync.KeyCrashLoopThreshold: "5"}))
+			got, limits, err := around(c.stack, true).Decode(Key,
+				object(c.uid, c.text, map[string]string{configsync.KeyCrashLoopThreshold: "5"}))
 			var de *configsync.DecodeError
 			if c.want != "" {
 				if !errors.As(err, &de) || !strings.Contains(err.Error(), c.want) {
@@ -48,7 +51,8 @@ func TestDecodeAroundAConfig(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.MaxPods != c.maxPods || !strings.Contains(string(got.Document), c.holds) || limits.CrashLoopThreshold != 5 {
+			if err != nil || got.MaxPods != c.maxPods || !strings.Contains(string(got.Document), c.holds) ||
+				limits.CrashLoopThreshold != 5 {
 				t.Errorf("Decode = %+v, limits %+v, %v, want %+v and the object's limits", got, limits, err, c)
 			}
 		})
@@ -91,7 +95,8 @@ func TestOrigins(t *testing.T) {
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("Origins = %v, %v, want %v", got, err, want)
 	}
-	if none, err := Codec(defaults).(configsync.Origins).Origins(Key, object("u", head, nil)); err != nil || len(none) > 0 {
+	if none, err := Codec(defaults).(configsync.Origins).Origins(Key, object("u", head, nil)); err != nil ||
+		len(none) > 0 {
 		t.Errorf("without layers Origins = %v, %v, want none", none, err)
 	}
 }

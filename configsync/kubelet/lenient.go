@@ -84,7 +84,8 @@ func has(v any, path string) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, e := range v {
-			if rest, ok := strings.CutPrefix(path, name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && has(e, strings.TrimPrefix(rest, ".")) {
+			if rest, ok := strings.CutPrefix(path, name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') &&
+				has(e, strings.TrimPrefix(rest, ".")) {
 				return true
 			}
 		}

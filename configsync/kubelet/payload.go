@@ -208,7 +208,8 @@ func decodeConfig(doc []byte) (*Config, error) {
 
 // pathFields name files. The kubelet takes a relative path from the directory of the file that it reads, which is not
 // the author's.
-var pathFields = []string{"staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "podLogsDir", "authentication.x509.clientCAFile"}
+var pathFields = []string{"staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "podLogsDir",
+	"authentication.x509.clientCAFile"}
 
 // AbsolutePaths returns an inspector that refuses a config from a source if it names a file by a relative path.
 func AbsolutePaths() configsync.Inspector { return absolutePaths{} }
@@ -237,8 +238,8 @@ func joinProblems(problems []string) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// checkShared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this
-// node.
+// checkShared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on
+// this node.
 func (c codec) checkShared(own []byte, used *Config) error {
 	alone, err := decodeConfig(own)
 	if err != nil {

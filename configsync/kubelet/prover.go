@@ -84,19 +84,20 @@ const controlTTL = time.Minute
 // the trial of the config decides. The error holds no text value of the document. It has the methods Recall and
 // ForEachBinary that configsync.Options names.
 func NewProver(o ProverOptions) (configsync.Inspector, error) {
-	var problems []string
-	need := func(ok bool, problem string) {
-		if !ok {
-			problems = append(problems, problem)
-		}
+	c := option.For("kubelet.NewProver", nil)
+	c.Require("ProverOptions.Program", o.Program, "the absolute path of a kubelet")
+	c.Require("ProverOptions.Dir", o.Dir, "an absolute path")
+	if o.Program != "" && !filepath.IsAbs(o.Program) {
+		c.Wrong("ProverOptions.Program must be an absolute path, such as /usr/bin/kubelet")
 	}
-	need(o.Program != "", "ProverOptions.Program is required (an absolute path, such as /usr/bin/kubelet)")
-	need(o.Program == "" || filepath.IsAbs(o.Program), "ProverOptions.Program must be an absolute path, such as /usr/bin/kubelet")
-	need(o.Dir != "", "ProverOptions.Dir is required (an absolute path)")
-	need(o.Dir == "" || filepath.IsAbs(o.Dir), "ProverOptions.Dir must be an absolute path")
-	need(o.Timeout >= 0, "ProverOptions.Timeout must not be negative")
-	if len(problems) > 0 {
-		return nil, &option.Error{Call: "kubelet.NewProver", Problems: problems}
+	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
+		c.Wrong("ProverOptions.Dir must be an absolute path")
+	}
+	if o.Timeout < 0 {
+		c.Wrong("ProverOptions.Timeout must not be negative")
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -188,7 +189,8 @@ func NotChecked(asked bool) []string {
 		return append([]string{"the values of the config: no kubelet is named that could judge them"}, all...)
 	}
 	if err := canIsolate(); err != nil {
-		all = append([]string{"what a kubelet only finds out when it starts, such as files, CPUs and cgroups: " + err.Error()}, all...)
+		all = append([]string{"what a kubelet only finds out when it starts, such as files, CPUs and cgroups: " +
+			err.Error()}, all...)
 	}
 	return all
 }
@@ -241,7 +243,8 @@ func (p *prover) judgeSubject(ctx context.Context, s *subject) (result, error) {
 		return p.attributeEnd(ctx, s, parsed)
 	}
 	if names := unknownIn(s.payload, parsed.unknown); len(names) > 0 {
-		return result{ID: s.id, Refused: true, Reason: "the kubelet does not know the field " + strings.Join(names, ", ")}, nil
+		return result{ID: s.id, Refused: true, Reason: "the kubelet does not know the field " +
+			strings.Join(names, ", ")}, nil
 	}
 	if canIsolate() != nil {
 		return result{ID: s.id}, nil
@@ -259,7 +262,8 @@ func (p *prover) judgeSubject(ctx context.Context, s *subject) (result, error) {
 		return result{ID: s.id}, nil // this machine is no place to start it: what the first run has found holds
 	}
 	if len(started.unserved) > 0 {
-		return result{}, fmt.Errorf("no socket is there that the config names in %s: %s", strings.Join(started.unserved, " and "), started.reason)
+		return result{}, fmt.Errorf("no socket is there that the config names in %s: %s",
+			strings.Join(started.unserved, " and "), started.reason)
 	}
 	return result{ID: s.id, Refused: true, Reason: started.reason}, nil
 }

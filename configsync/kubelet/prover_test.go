@@ -105,7 +105,8 @@ func TestProverIsUndecidedWithoutEvidence(t *testing.T) {
 		return []byte(head + "clusterDomain: secret-value\nbad: 2\n"), nil
 	}
 	for name, s := range map[string]*stage{"no program": gone, "the config in use is refused too": broken} {
-		if err := s.prover().Inspect(t.Context(), Key, object("u", head+"clusterDomain: secret-value\nbad: 1\n", nil)); !errors.Is(err, configsync.ErrUndecided) {
+		if err := s.prover().Inspect(t.Context(), Key,
+			object("u", head+"clusterDomain: secret-value\nbad: 1\n", nil)); !errors.Is(err, configsync.ErrUndecided) {
 			t.Errorf("%s: Inspect = %v, want ErrUndecided", name, err)
 		}
 	}
@@ -176,10 +177,12 @@ func TestAnswersAreKeptForTheBinary(t *testing.T) {
 	if err := again.Inspect(t.Context(), Key, bad); fmt.Sprint(err) != first.Error() || s.runs() != runs {
 		t.Errorf("after a restart Inspect = %v with %d runs, want %v without one", err, s.runs()-runs, first)
 	}
-	if err := again.Recall(s.options.Store).Inspect(t.Context(), Key, bad); fmt.Sprint(err) != first.Error() || s.runs() != runs {
+	if err := again.Recall(s.options.Store).Inspect(t.Context(), Key, bad); fmt.Sprint(err) != first.Error() ||
+		s.runs() != runs {
 		t.Errorf("Recall = %v, want %v", err, first)
 	}
-	if err := os.WriteFile(s.options.Program, []byte(strings.Replace(standIn, "grep -q bad", "grep -q worse", 1)), 0o700); err != nil {
+	if err := os.WriteFile(s.options.Program, []byte(strings.Replace(standIn, "grep -q bad", "grep -q worse", 1)),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Recall(s.options.Store).Inspect(t.Context(), Key, bad); !errors.Is(err, configsync.ErrUndecided) {

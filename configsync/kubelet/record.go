@@ -197,7 +197,8 @@ func unknownFields(log string) (names []string) {
 
 // isFlagError reports whether a kubelet ended because of its command line.
 func isFlagError(reason string) bool {
-	return strings.Contains(reason, "unknown flag") || strings.Contains(reason, "unknown shorthand flag") || strings.Contains(reason, "parse kubelet flag")
+	return strings.Contains(reason, "unknown flag") || strings.Contains(reason, "unknown shorthand flag") ||
+		strings.Contains(reason, "parse kubelet flag")
 }
 
 // reasonOf is why a kubelet ended, in one line, without the text values of the document and the name of the directory.

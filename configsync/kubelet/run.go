@@ -131,7 +131,8 @@ current-context: none
 `
 
 // observe runs a kubelet until it ends, or has lived long enough.
-func (p *prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool, err error) {
+func (p *prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool,
+	err error) {
 	process.DieWithParent(cmd)
 	group, err := process.StartPrepared(cmd, box.prepare)
 	if err != nil {
@@ -178,7 +179,8 @@ func (p *prover) kubeletCommand(dir string, doc []byte) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.Command(p.o.Program, keptFlags(p.o.Args)...)
-	cmd.Args = append(cmd.Args, "--config="+config, "--root-dir="+filepath.Join(dir, "root"), "--cert-dir="+filepath.Join(p.o.Dir, "pki"))
+	cmd.Args = append(cmd.Args, "--config="+config, "--root-dir="+filepath.Join(dir, "root"),
+		"--cert-dir="+filepath.Join(p.o.Dir, "pki"))
 	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{searched, "LC_ALL=C", "TMPDIR=" + dir}, dir, settled
 	return cmd, nil
 }
@@ -252,7 +254,8 @@ const defaultRuntimeSocket = "/run/containerd/containerd.sock"
 
 // runtimeSocket is the path of the node's runtime under a document; empty if nothing serves there.
 func (e endpoints) runtimeSocket(d sandboxDocument) string {
-	for _, url := range append(d.sockets, strings.TrimPrefix(e.flag, "unix://"), strings.TrimPrefix(e.control, "unix://"), defaultRuntimeSocket) {
+	for _, url := range append(d.sockets, strings.TrimPrefix(e.flag, "unix://"), strings.TrimPrefix(e.control, "unix://"),
+		defaultRuntimeSocket) {
 		if url != "" && isSocket(url) {
 			return url
 		}
@@ -266,7 +269,8 @@ func isSocket(path string) bool {
 }
 
 // cgroupFields name cgroups that must exist, or that are used if they do.
-var cgroupFields = []string{"cgroupRoot", "systemCgroups", "kubeletCgroups", "systemReservedCgroup", "kubeReservedCgroup"}
+var cgroupFields = []string{"cgroupRoot", "systemCgroups", "kubeletCgroups", "systemReservedCgroup",
+	"kubeReservedCgroup"}
 
 // editDocument takes out of a document what a sandbox must not do: run static pods. The runtime of the sandbox stands
 // in for the one that the config names, at its path if there is one.

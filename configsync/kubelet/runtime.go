@@ -77,7 +77,8 @@ func (r *standInRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *standInRuntime) answerMethod(method string) ([]byte, bool) {
 	switch method {
 	case "Version":
-		return encodeMessage(encodeText(1, "0.1.0"), encodeText(2, "belay"), encodeText(3, "2.0.0"), encodeText(4, "v1")), true
+		return encodeMessage(encodeText(1, "0.1.0"), encodeText(2, "belay"), encodeText(3, "2.0.0"),
+			encodeText(4, "v1")), true
 	case "Status":
 		r.once.Do(func() { close(r.asked) })
 		return encodeText(1, string(encodeMessage(encodeCondition("RuntimeReady"), encodeCondition("NetworkReady")))), true
@@ -88,7 +89,8 @@ func (r *standInRuntime) answerMethod(method string) ([]byte, bool) {
 		const cgroupfs = 1
 		return encodeText(1, string(encodeNumber(1, cgroupfs))), true
 	case "ImageFsInfo":
-		filesystem := encodeMessage(encodeNumber(1, uint64(time.Now().UnixNano())), encodeText(2, string(encodeText(1, "/"))), encodeText(3, string(encodeNumber(1, 1))), encodeText(4, string(encodeNumber(1, 1))))
+		filesystem := encodeMessage(encodeNumber(1, uint64(time.Now().UnixNano())), encodeText(2, string(encodeText(1, "/"))),
+			encodeText(3, string(encodeNumber(1, 1))), encodeText(4, string(encodeNumber(1, 1))))
 		return encodeMessage(encodeText(1, string(filesystem)), encodeText(2, string(filesystem))), true
 	}
 	return nil, strings.HasPrefix(method, "List") || method == "UpdateRuntimeConfig"

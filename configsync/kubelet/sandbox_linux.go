@@ -38,7 +38,8 @@ const cgroupRoot = "/sys/fs/cgroup"
 // cgroups and delays shutdowns, and a kubelet removes the sockets of device plugins when it starts.
 var (
 	hiddenSockets = []string{"/run/systemd/private", "/run/dbus/system_bus_socket", "/run/systemd/notify"}
-	hiddenDirs    = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/pod-resources"}
+	hiddenDirs    = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry",
+		"/var/lib/kubelet/pod-resources"}
 )
 
 // prepare gives the calling thread namespaces of its own and arranges them. It must be on a thread that ends with the
@@ -101,7 +102,8 @@ func cgroupHierarchies() ([]string, error) {
 	var all []string
 	for _, e := range entries {
 		dir := filepath.Join(cgroupRoot, e.Name())
-		if e.IsDir() && unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC) {
+		if e.IsDir() && unix.Statfs(dir, &st) == nil &&
+			(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC) {
 			all = append(all, dir)
 		}
 	}
@@ -141,7 +143,8 @@ func makeCgroup(above, dir string) error {
 	}
 	if controllers, err := os.ReadFile(filepath.Join(above, "cgroup.controllers")); err == nil {
 		for _, c := range strings.Fields(string(controllers)) {
-			_ = os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+"+c), 0) // one that can't be is missed by the kubelet too
+			_ = os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+"+c),
+				0) // one that can't be is missed by the kubelet too
 		}
 	}
 	return nil

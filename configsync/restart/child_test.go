@@ -96,8 +96,8 @@ var roles = map[string]func(arg string){
 	},
 }
 
-// linger keeps a child alive for longer than any test, and not much longer: a broken supervisor leaves it behind. An empty select would end it as
-// a deadlock.
+// linger keeps a child alive for longer than any test, and not much longer: a broken supervisor leaves it behind. An
+// empty select would end it as a deadlock.
 func linger() { <-time.After(5 * time.Minute) }
 
 func self(r string) *exec.Cmd {
@@ -124,7 +124,8 @@ type ended struct {
 	at      time.Time
 }
 
-// begin runs a supervisor whose n-th child has the n-th role, and the last one from then on. It stops it at the end of the test.
+// begin runs a supervisor whose n-th child has the n-th role, and the last one from then on. It stops it at the end of
+// the test.
 func begin(t *testing.T, o restart.Options, roles ...string) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -212,7 +213,8 @@ func (r *rig) up() (pid int, rest string) {
 	return pid, rest
 }
 
-// running waits until PID tells a child, and returns it: a child may speak before the supervisor that has started it knows of it.
+// running waits until PID tells a child, and returns it: a child may speak before the supervisor that has started it
+// knows of it.
 func (r *rig) running() (pid int) {
 	r.t.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {

@@ -11,11 +11,11 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// Exit is a Restarter for a process that takes up a config by being started again. It ends Syncer.Run with an [*ExitError]; the
-// main function stops its work and exits with [Code].
+// Exit is a Restarter for a process that takes up a config by being started again. It ends Syncer.Run with an
+// [*ExitError]; the main function stops its work and exits with [Code].
 //
-// The zero value exits with code 0. systemd starts such a process again under Restart=always only: under Restart=on-failure use
-// a code other than 0, or the node stays down.
+// The zero value exits with code 0. systemd starts such a process again under Restart=always only: under
+// Restart=on-failure use a code other than 0, or the node stays down.
 type Exit struct {
 	// Code is the exit code, 0 to 125.
 	Code int
@@ -39,8 +39,8 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit with code %d to take up another config: %s", e.Code, e.Change.Why)
 }
 
-// Code returns the exit code for the error that Syncer.Run returned: 0 for nil, that of an [*ExitError] in its chain, and
-// otherwise 1.
+// Code returns the exit code for the error that Syncer.Run returned: 0 for nil, that of an [*ExitError] in its chain,
+// and otherwise 1.
 func Code(err error) int {
 	var exit *ExitError
 	switch {

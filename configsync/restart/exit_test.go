@@ -14,9 +14,8 @@ import (
 
 var _ configsync.Restarter = restart.Exit{}
 
-// R-CS-38: the zero value exits with 0, as the specification says. C-07: the code can be another where a unit asks for one. Nothing
-// here exits the process: this test goes on.
-// L-CS-07, L-CS-23.
+// R-CS-38: the zero value exits with 0, as the specification says. C-07: the code can be another where a unit asks for
+// one. Nothing here exits the process: this test goes on. L-CS-07, L-CS-23.
 func TestExitCarriesItsCodeToMain(t *testing.T) {
 	for code := range 3 {
 		err := fmt.Errorf("running: %w", errors.Join(errors.New("other"), restart.Exit{Code: code}.Restart(t.Context(), adopt)))

@@ -13,15 +13,17 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Guard is a start of what is configured, made from outside it, from disk alone: an ExecStartPre command calls it, so that a start is
-// counted and a crashing config is left even where the main process ends before it has read anything, or was never able to begin. use is
-// given the config that the start is to use, to put it where the main process reads it. o is as for configsync.New, with the Store of the
-// Syncer; Source, Fetcher, Restarter, Reporter and Probes are not used. u says how the last run ended, and tells the main process that this start
-// is counted: [Unit.Last] does the rest there.
+// Guard is a start of what is configured, made from outside it, from disk alone: an ExecStartPre command calls it, so
+// that a start is counted and a crashing config is left even where the main process ends before it has read anything,
+// or was never able to begin. use is given the config that the start is to use, to put it where the main process reads
+// it. o is as for configsync.New, with the Store of the Syncer; Source, Fetcher, Restarter, Reporter and Probes are not
+// used. u says how the last run ended, and tells the main process that this start is counted: [Unit.Last] does the rest
+// there.
 //
-// Nothing that is merely remembered keeps a start down: where records can't be read or written, the config is one that needs none of
-// them. The error is that of use, a *lkg.BaselineError when the local config is not good, or for the log only; used says whether use has
-// returned nil. A kill at any moment leaves the start counted, or not; killed after the count, and before it is noted, it counts twice.
+// Nothing that is merely remembered keeps a start down: where records can't be read or written, the config is one that
+// needs none of them. The error is that of use, a *lkg.BaselineError when the local config is not good, or for the log
+// only; used says whether use has returned nil. A kill at any moment leaves the start counted, or not; killed after the
+// count, and before it is noted, it counts twice.
 func Guard[T any](ctx context.Context, o configsync.Options[T], u Unit, use func(context.Context, configsync.Active[T]) error) (used bool, err error) {
 	check := option.For("configsync/restart.Guard", nil)
 	check.Require("u.Store", u.Store, "see OwnUnit")

@@ -129,8 +129,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// runOnce is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says
-// that the next start was asked for, and must not wait.
+// runOnce is one start of the child up to its end. A start that could not be made counts as a run of no length. asked
+// says that the next start was asked for, and must not wait.
 func (s *Supervisor) runOnce(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
 	cmd, err := s.o.Command(ctx, *last)
 	if err != nil {

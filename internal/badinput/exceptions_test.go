@@ -13,6 +13,8 @@ func allowedResults() map[string]string {
 		"configsync/kube.NewClient: nil httpClient":                    "nil is a client of the config",
 		"configsync/kube.SourceToSpec: nil src":                        "no source is the local config",
 		"configsync/kube.SourceToSpec: zero":                           "no source is the local config",
+		"configsync/kubelet.Text: nil c":                               "a codec of others leaves the config as it is",
+		"configsync/kubelet.Text: zero":                                "a codec of others leaves the config as it is",
 		"drain.Drainer.Run: nil report":                                "nil is no report",
 		"drain.NewScheduler: zero":                                     "the zero options are the usual choice",
 		"drain/kube.NewClient().Delete: nil argument 3":                "nil is the grace period of the pod",

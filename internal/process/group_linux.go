@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DieWithParent has the kernel kill cmd when the process that starts it dies. It has no effect on systems other than Linux.
+// DieWithParent has the kernel kill cmd when the process that starts it dies. It has no effect on systems other than
+// Linux.
 func DieWithParent(cmd *exec.Cmd) {
 	if cmd != nil {
 		attributesOf(cmd).Pdeathsig = syscall.SIGKILL

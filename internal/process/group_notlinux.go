@@ -7,7 +7,8 @@ package process
 
 import "os/exec"
 
-// DieWithParent has the kernel kill cmd when the process that starts it dies. It has no effect on systems other than Linux.
+// DieWithParent has the kernel kill cmd when the process that starts it dies. It has no effect on systems other than
+// Linux.
 func DieWithParent(*exec.Cmd) {}
 
 // EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems

@@ -28,8 +28,9 @@ type Group struct {
 	ended bool       // the number of the group may belong to another group
 }
 
-// Start starts cmd as the leader of a process group. It keeps other fields of cmd.SysProcAttr; the leader of a new session
-// leads a group already. The goroutine that starts a command of [DieWithParent] keeps its thread until the command ends.
+// Start starts cmd as the leader of a process group. It keeps other fields of cmd.SysProcAttr; the leader of a new
+// session leads a group already. The goroutine that starts a command of [DieWithParent] keeps its thread until the
+// command ends.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	return start(cmd, func() (unlock func()) {
 		if !diesWithParent(cmd) {
@@ -75,8 +76,8 @@ func start(cmd *exec.Cmd, lock func() (unlock func()), prepare func() error) (*G
 	return g, nil
 }
 
-// Run runs cmd in a process group of its own and returns the error of its Wait. It kills the group when ctx ends, and what
-// is left of the group when cmd ends. If ctx has ended already, Run returns its error and starts nothing.
+// Run runs cmd in a process group of its own and returns the error of its Wait. It kills the group when ctx ends, and
+// what is left of the group when cmd ends. If ctx has ended already, Run returns its error and starts nothing.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd == nil {
 		return ErrNoCommand

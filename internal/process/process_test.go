@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newShell returns a command whose processes all hold the write end of the returned pipe. The pipe ends with the last of them.
+// newShell returns a command whose processes all hold the write end of the returned pipe. The pipe ends with the last
+// of them.
 func newShell(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -147,7 +148,8 @@ func TestSessionLeaderStarts(t *testing.T) {
 	}
 }
 
-// Output that the rest of the group holds open must not delay the end: the group is killed before Wait reads to the end.
+// Output that the rest of the group holds open must not delay the end: the group is killed before Wait reads to the
+// end.
 func TestOutputOfTheRestDoesNotDelayTheEnd(t *testing.T) {
 	var out strings.Builder
 	cmd := exec.Command("sh", "-c", "sleep 600 & echo $!")

@@ -82,8 +82,8 @@ func noteDisturbed(l *life) {
 	}
 }
 
-// mostDeaths is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded,
-// and as often again after a config below it lived.
+// mostDeaths is how often a config may be tried at most that ends in a way of which n are tolerated: until they are
+// exceeded, and as often again after a config below it lived.
 func mostDeaths(n int) int { return 2 * (n + 1) }
 
 // noteUsed notes that a config is used again.

@@ -48,8 +48,8 @@ type blaming struct {
 	blames
 }
 
-// countKey names the count of a config: on trial for its assignment, as a fallback for as long as the last known good config
-// stays.
+// countKey names the count of a config: on trial for its assignment, as a fallback for as long as the last known good
+// config stays.
 func (b *blaming) countKey(s *lkg.State, role lkg.Role, uid string) string {
 	if role == lkg.RoleCurrent {
 		return "trial " + s.Current.ID

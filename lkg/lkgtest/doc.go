@@ -9,11 +9,11 @@
 // package lkg. [Explore] runs a story once for every write that it makes, and has the machine killed at that write, or
 // the disk refuse everything from that write on.
 //
-// [Histories] are lives of a node by the thousand, each from a seed: restarts, reboots, panics, clock jumps, and configs that
-// are good, or crash within seconds or slowly. They show that a [Rule] neither rejects a good config nor promotes a bad one, and which
-// limits are right for a fleet; [Table] prints that beside what the kubelet's dynamic config did. Their trackers are real
-// ones, and a history that broke a rule is told again by [Histories.Replay].
+// [Histories] are lives of a node by the thousand, each from a seed: restarts, reboots, panics, clock jumps, and
+// configs that are good, or crash within seconds or slowly. They show that a [Rule] neither rejects a good config nor
+// promotes a bad one, and which limits are right for a fleet; [Table] prints that beside what the kubelet's dynamic
+// config did. Their trackers are real ones, and a history that broke a rule is told again by [Histories.Replay].
 //
-// Embedders use a Machine with their own checks, limits, and tracker: whatever wraps or replaces the Tracker must keep the
-// same rules. Nothing here is safe for concurrent use.
+// Embedders use a Machine with their own checks, limits, and tracker: whatever wraps or replaces the Tracker must keep
+// the same rules. Nothing here is safe for concurrent use.
 package lkgtest

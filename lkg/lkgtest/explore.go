@@ -11,9 +11,9 @@ import (
 )
 
 // Explore runs a story on fresh machines: once undisturbed, then once for every write that it makes and every [Stop].
-// After a kill the machine comes back, with a clock step, a crash, a reboot; then the whole story is told again to what is
-// left. With a full disk the story goes on, the disk recovers, and the machine comes back as well. Every rule is checked
-// after every call.
+// After a kill the machine comes back, with a clock step, a crash, a reboot; then the whole story is told again to what
+// is left. With a full disk the story goes on, the disk recovers, and the machine comes back as well. Every rule is
+// checked after every call.
 //
 // It returns how many machines it ran.
 func Explore(t testing.TB, o Options, story func(*Machine)) int {

@@ -15,13 +15,14 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Histories are seeded lives of a node that adopts one config, which is good or not, among planned restarts, restarts by an
-// administrator, reboots, kernel panics, watchdogs, lost power, a clock that jumps, and restarts that take longer each time. A
-// config that is not good crashes within seconds or slowly, returns by itself, hangs, takes the machine down, or never becomes
-// ready. Each history is told by its seed alone, so that one that breaks a rule can be played again, with [Histories.Replay].
+// Histories are seeded lives of a node that adopts one config, which is good or not, among planned restarts, restarts
+// by an administrator, reboots, kernel panics, watchdogs, lost power, a clock that jumps, and restarts that take longer
+// each time. A config that is not good crashes within seconds or slowly, returns by itself, hangs, takes the machine
+// down, or never becomes ready. Each history is told by its seed alone, so that one that breaks a rule can be played
+// again, with [Histories.Replay].
 //
-// How often a thing happens is chosen to find broken rules, not measured: the figures compare rules and limits with each
-// other, and are no forecast for a fleet. Disks do not fail here; that is what [Explore] is for.
+// How often a thing happens is chosen to find broken rules, not measured: the figures compare rules and limits with
+// each other, and are no forecast for a fleet. Disks do not fail here; that is what [Explore] is for.
 //
 // The zero value is usable, but for Count.
 type Histories struct {
@@ -29,11 +30,11 @@ type Histories struct {
 	Seed uint64
 	// Count of histories.
 	Count int
-	// Limits that a config may bring: each history draws one of them. Give those of your own fleet, as lkg.Bounds.Clamp leaves them.
-	// Empty: a wide choice, with the defaults among them.
+	// Limits that a config may bring: each history draws one of them. Give those of your own fleet, as lkg.Bounds.Clamp
+	// leaves them. Empty: a wide choice, with the defaults among them.
 	Limits []lkg.Limits
-	// Life is the longest that a bad config lives in one run. Zero: the least healthy run that its limits ask for, and where no
-	// other restart falls into the trial, the whole of it.
+	// Life is the longest that a bad config lives in one run. Zero: the least healthy run that its limits ask for, and
+	// where no other restart falls into the trial, the whole of it.
 	Life time.Duration
 	// Outages lets everything around and below the configs break as well, before, in and after the trial: the runtime, the
 	// disk, the program, the network, the power, the agent. Configs break after their promotion, take the agent down, or
@@ -81,8 +82,8 @@ type Broken struct {
 // mostBroken bounds Figures.Broken.
 const mostBroken = 10
 
-// Play plays all histories under a rule. It returns early only with ctx, or if the rule returns an error, which then names
-// the seed. Several goroutines may play parts of the seeds, and Add the figures.
+// Play plays all histories under a rule. It returns early only with ctx, or if the rule returns an error, which then
+// names the seed. Several goroutines may play parts of the seeds, and Add the figures.
 func (h Histories) Play(ctx context.Context, r Rule) (Figures, error) {
 	f := Figures{Rule: r.Name}
 	for i := range h.Count {

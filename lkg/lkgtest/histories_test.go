@@ -18,8 +18,8 @@ import (
 	"github.com/belayproject/belay/lkg/lkgtest"
 )
 
-// histories is how many to play, and how many of them under other rules: what BELAY_LKG_HISTORIES says, as make lkg-proof does, or
-// a sample.
+// histories is how many to play, and how many of them under other rules: what BELAY_LKG_HISTORIES says, as make
+// lkg-proof does, or a sample.
 func histories(t *testing.T) (all, others int) {
 	t.Helper()
 	text := os.Getenv("BELAY_LKG_HISTORIES")
@@ -72,9 +72,9 @@ func tellBroken(t *testing.T, h lkgtest.Histories, r lkgtest.Rule, f lkgtest.Fig
 	}
 }
 
-// TestHistories: R-CS-20, R-CS-42, R-CS-46, R-CS-64, C-01, C-33. No planned restart and no reboot rejects a good config, and no
-// config that crashes is promoted, however slowly it does; the rules that the kubelet's dynamic config was designed and released
-// with fail in the same histories.
+// TestHistories: R-CS-20, R-CS-42, R-CS-46, R-CS-64, C-01, C-33. No planned restart and no reboot rejects a good
+// config, and no config that crashes is promoted, however slowly it does; the rules that the kubelet's dynamic config
+// was designed and released with fail in the same histories.
 func TestHistories(t *testing.T) {
 	all, others := histories(t)
 	h := lkgtest.Histories{Seed: 1, Count: all}

@@ -119,7 +119,8 @@ func (l *life) countStart() {
 	l.over = l.over || l.kept != "" && l.starts > mostKept
 }
 
-// beginLife promotes the configs that were good before, and assigns the candidate if no time is left to the one before it.
+// beginLife promotes the configs that were good before, and assigns the candidate if no time is left to the one before
+// it.
 func (l *life) beginLife(ctx context.Context) error {
 	for _, r := range []lkg.Ref{older, before}[2-l.plot.proven:] {
 		if err := l.assign(ctx, r); err != nil {

@@ -108,8 +108,8 @@ func (m *Machine) Tracker() Tracker {
 	return m.tr
 }
 
-// Start starts the configured thing: it records the start, decides, and gives the verdict. A run that was still going on
-// counts as crashed.
+// Start starts the configured thing: it records the start, decides, and gives the verdict. A run that was still going
+// on counts as crashed.
 func (m *Machine) Start() lkg.Verdict {
 	m.t.Helper()
 	if m.up {

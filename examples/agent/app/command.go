@@ -26,8 +26,8 @@ func Run(c *cobra.Command) (code int) {
 	return 0
 }
 
-// NewCommand makes the command of the agent, with parts of the caller's own. Where the options can't be used, the command fails with an
-// error that says so whatever its arguments are.
+// NewCommand makes the command of the agent, with parts of the caller's own. Where the options can't be used, the
+// command fails with an error that says so whatever its arguments are.
 func NewCommand(options ...Option) *cobra.Command {
 	var own parts
 	for _, add := range options {
@@ -70,7 +70,8 @@ func updateCommand(own *parts) *cobra.Command {
 	return own.logged(c, func([]string) error { return s.Validate() }, func(ctx context.Context) error { return updates(ctx, &s, own) })
 }
 
-// logged makes a sub-command that validates its flags and then acts, with a log: the program's own, or the one that flags describe.
+// logged makes a sub-command that validates its flags and then acts, with a log: the program's own, or the one that
+// flags describe.
 func (p *parts) logged(c *cobra.Command, validate func(args []string) error, act func(context.Context) error) *cobra.Command {
 	begin := func() (end func(), err error) { return func() {}, nil }
 	if p.log == nil {

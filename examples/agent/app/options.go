@@ -28,8 +28,8 @@ type parts struct {
 	problems    appoption.Problems
 }
 
-// WithUpdater has u bring the node to the revisions that its NodeShadow orders, in place of the programs in --hooks, for agent update and
-// agent run. The name is for the log. There is one updater at most.
+// WithUpdater has u bring the node to the revisions that its NodeShadow orders, in place of the programs in --hooks,
+// for agent update and agent run. The name is for the log. There is one updater at most.
 func WithUpdater(name string, u nodeagent.Updater) Option {
 	return func(p *parts) {
 		const option = "WithUpdater"
@@ -41,8 +41,8 @@ func WithUpdater(name string, u nodeagent.Updater) Option {
 	}
 }
 
-// WithValidator has v judge each config after the agent's own rules: before it is adopted, at each start, and in agent check. It may be given
-// more than once.
+// WithValidator has v judge each config after the agent's own rules: before it is adopted, at each start, and in agent
+// check. It may be given more than once.
 func WithValidator(v configsync.Validator[*Config]) Option {
 	return func(p *parts) {
 		p.problems.Given("WithValidator", v)
@@ -50,8 +50,9 @@ func WithValidator(v configsync.Validator[*Config]) Option {
 	}
 }
 
-// WithCodec has c decode configs in place of the agent's codec, so that an object may hold another format than a KubeletConfiguration in YAML. The
-// child reads the bytes of the object. --config-dir, --node-config and --field-policy, which take a config apart, can't be used then.
+// WithCodec has c decode configs in place of the agent's codec, so that an object may hold another format than a
+// KubeletConfiguration in YAML. The child reads the bytes of the object. --config-dir, --node-config and
+// --field-policy, which take a config apart, can't be used then.
 func WithCodec(c configsync.Codec[*Config]) Option {
 	return func(p *parts) {
 		p.problems.Given("WithCodec", c)

@@ -22,7 +22,8 @@ import (
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
-// updates brings the node to what its shadow orders until ctx ends or the agent is asked to stop. It owns the state directory meanwhile.
+// updates brings the node to what its shadow orders until ctx ends or the agent is asked to stop. It owns the state
+// directory meanwhile.
 func updates(ctx context.Context, s *settings.Update, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -46,7 +47,8 @@ func updates(ctx context.Context, s *settings.Update, own *parts) (err error) {
 	return part.Run(ctx)
 }
 
-// enlist makes the syncer, and the node's part in rollouts where it takes one: that steers the syncer, or runs hooks beside it.
+// enlist makes the syncer, and the node's part in rollouts where it takes one: that steers the syncer, or runs hooks
+// beside it.
 func (a *agent) enlist(ctx context.Context) (err error) {
 	var updater nodeagent.Updater
 	switch {
@@ -93,8 +95,8 @@ func (p *parts) updaterFor(dir string) (nodeagent.Updater, error) {
 	return u, nil
 }
 
-// takePart takes part in rollouts from the first start of the child on. The child goes on without: what is in the way, such as another
-// agent of the same node, is logged, and looked at again.
+// takePart takes part in rollouts from the first start of the child on. The child goes on without: what is in the way,
+// such as another agent of the same node, is logged, and looked at again.
 func (a *agent) takePart(ctx context.Context) {
 	if a.part == nil {
 		if a.s.Rollouts() {

@@ -80,8 +80,9 @@ func run(ctx context.Context, s *settings.Run, own *parts) (err error) {
 	return a.serve(ctx)
 }
 
-// openStore opens the state directory. Where that can't be, as on the first start on a disk that is full or read-only, the child
-// still runs, with the local config, and the node says why; but a directory that another agent uses ends this one.
+// openStore opens the state directory. Where that can't be, as on the first start on a disk that is full or read-only,
+// the child still runs, with the local config, and the node says why; but a directory that another agent uses ends this
+// one.
 func (a *agent) openStore() (err error) {
 	if a.s.StateDir == "" {
 		return nil
@@ -203,8 +204,8 @@ func (a *agent) sync(ctx context.Context) error {
 	}
 }
 
-// administer lets the sub-commands in until ctx ends. A socket that can't be opened, as on a disk that is full or read-only, is
-// tried again: the child goes on without it.
+// administer lets the sub-commands in until ctx ends. A socket that can't be opened, as on a disk that is full or
+// read-only, is tried again: the child goes on without it.
 func (a *agent) administer(ctx context.Context) error {
 	for retry := a.s.Retry(); ; {
 		if err := a.serveAdmin(ctx); err != nil {
@@ -244,8 +245,8 @@ func (a *agent) stopping(ctx context.Context) {
 	}
 }
 
-// prepare is one start of the child: the start goes on record, a config is chosen from disk, the node says so, and the child
-// finds it where it reads it.
+// prepare is one start of the child: the start goes on record, a config is chosen from disk, the node says so, and the
+// child finds it where it reads it.
 func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
 	if last.Kind == "" && last.Detail == "" { // the first child
 		last, a.before = a.before, last
@@ -267,7 +268,8 @@ func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// bootstrap chooses a config and makes it ready. Its error is a refusal; what is merely in the way of the start is in a.trouble.
+// bootstrap chooses a config and makes it ready. Its error is a refusal; what is merely in the way of the start is in
+// a.trouble.
 func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 	var inTheWay error
 	a.trouble.hold()

@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// trouble is what keeps the child from running, or the node from its remote config, and is no matter of a config: the Syncer
-// doesn't know of it, and the node must not be told that all is well meanwhile.
+// trouble is what keeps the child from running, or the node from its remote config, and is no matter of a config: the
+// Syncer doesn't know of it, and the node must not be told that all is well meanwhile.
 type trouble struct {
 	// turn is held from the choice of a config until it is known whether the child can be started with it, so that no
 	// report in between says more than is known.
@@ -74,7 +74,8 @@ func (t *trouble) amend(s configsync.Status) configsync.Status {
 	return s
 }
 
-// reporter tells next what is in the way. A report that waits for a start beyond its deadline is sent again by the Syncer.
+// reporter tells next what is in the way. A report that waits for a start beyond its deadline is sent again by the
+// Syncer.
 func (t *trouble) reporter(next configsync.Reporter) configsync.Reporter { return amended{t, next} }
 
 type amended struct {

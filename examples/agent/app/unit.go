@@ -10,7 +10,8 @@ import (
 	"github.com/belayproject/belay/configsync/restart/systemd"
 )
 
-// checkUnit warns where this agent's own unit would stay down after it has ended. Outside systemd there is nothing to say.
+// checkUnit warns where this agent's own unit would stay down after it has ended. Outside systemd there is nothing to
+// say.
 func (a *agent) checkUnit(ctx context.Context) {
 	if os.Getenv("INVOCATION_ID") == "" {
 		return

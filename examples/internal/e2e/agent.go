@@ -25,8 +25,8 @@ const (
 	FakeKubeletPackage = "github.com/belayproject/belay/examples/internal/e2e/fakekubelet"
 )
 
-// An Agent is one node's agent: its files, its flags, and, between Start and the end of the process, the process. Make it with
-// [NewAgent], change the fields, then call Start, again and again if need be.
+// An Agent is one node's agent: its files, its flags, and, between Start and the end of the process, the process. Make
+// it with [NewAgent], change the fields, then call Start, again and again if need be.
 type Agent struct {
 	// Program is the agent's file name.
 	Program string

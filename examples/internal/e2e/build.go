@@ -28,7 +28,8 @@ type Programs struct {
 	built map[string]string
 }
 
-// Main runs the tests with what they share, removes the programs that they have built, and returns the code to end with.
+// Main runs the tests with what they share, removes the programs that they have built, and returns the code to end
+// with.
 func (p *Programs) Main(m interface{ Run() int }, shared *testenv.Shared) int {
 	var err error
 	if p.dir, err = os.MkdirTemp("", "belay-e2e-"); err != nil {

@@ -43,7 +43,8 @@ func Objects(t testing.TB, path string) (all []*unstructured.Unstructured) {
 	}
 }
 
-// Apply creates the objects in a manifest, with the administrator's config. A field that the API server doesn't know fails the test.
+// Apply creates the objects in a manifest, with the administrator's config. A field that the API server doesn't know
+// fails the test.
 func Apply(t testing.TB, admin *rest.Config, path string) {
 	t.Helper()
 	found, err := discovery.NewDiscoveryClientForConfig(admin)

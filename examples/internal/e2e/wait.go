@@ -25,8 +25,8 @@ const pause = 20 * time.Millisecond
 // ErrHopeless in the chain of an error says that waiting any longer does not help.
 var ErrHopeless = errors.New("this will not change any more")
 
-// Eventually calls check until it returns nil. After the timeout, and at once where the error is [ErrHopeless], the test fails
-// with the last error; what is the rule that the test protects.
+// Eventually calls check until it returns nil. After the timeout, and at once where the error is [ErrHopeless], the
+// test fails with the last error; what is the rule that the test protects.
 func Eventually(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
 	err := testproc.Poll(timeout, func() error {
@@ -60,8 +60,8 @@ func Throughout(t testing.TB, d time.Duration, what string, check func() error) 
 	}
 }
 
-// Allowed waits until a user has rights. The API server decides by what it has seen of the bindings, which is some time after they were created:
-// what asks earlier is refused.
+// Allowed waits until a user has rights. The API server decides by what it has seen of the bindings, which is some time
+// after they were created: what asks earlier is refused.
 func Allowed(t testing.TB, admin kubernetes.Interface, user string, groups []string, rights ...authorizationv1.ResourceAttributes) {
 	t.Helper()
 	for i := range rights {

@@ -123,7 +123,8 @@ func warningsOf(l *settings.Local, o configsync.Object) []string {
 	return all
 }
 
-// objectOf takes text as a ConfigMap if it says so, and otherwise as the config itself, of which the codec says what is wrong.
+// objectOf takes text as a ConfigMap if it says so, and otherwise as the config itself, of which the codec says what is
+// wrong.
 func objectOf(key string, text []byte) (configsync.Object, error) {
 	var kind struct {
 		Kind string `json:"kind"`

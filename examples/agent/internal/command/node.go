@@ -180,7 +180,8 @@ func held(list []report.Rejected, r report.Rejected) bool {
 	return false
 }
 
-// follows says what comes next, by what the node said right after it was changed: an agent that is running acts meanwhile.
+// follows says what comes next, by what the node said right after it was changed: an agent that is running acts
+// meanwhile.
 func follows(w io.Writer, d report.Document, live bool) error {
 	if live {
 		fmt.Fprintln(w, "The agent is running: it acts now, with a restart of its child where another config is to be used.")

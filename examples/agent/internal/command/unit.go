@@ -25,7 +25,8 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 )
 
-// Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre command.
+// Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre
+// command.
 func Guard(own settings.Parts) *cobra.Command {
 	g := settings.Guard{Local: settings.Local{Own: own}}
 	c := &cobra.Command{
@@ -45,7 +46,8 @@ func Guard(own settings.Parts) *cobra.Command {
 	return c
 }
 
-// within bounds act, also where a disk hangs: then the process ends all the same, and with it the call that is left behind.
+// within bounds act, also where a disk hangs: then the process ends all the same, and with it the call that is left
+// behind.
 func within(ctx context.Context, d time.Duration, act func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("not done within --timeout=%s", d))
 	defer cancel()

@@ -19,8 +19,8 @@ const (
 	portTries = 100
 )
 
-// Addresses returns n loopback addresses and a port that is free on all of them: nodes that share one config share its ports,
-// and differ in their address. Another process may still take the port before it is used.
+// Addresses returns n loopback addresses and a port that is free on all of them: nodes that share one config share its
+// ports, and differ in their address. Another process may still take the port before it is used.
 func Addresses(ctx context.Context, n int) (addresses []string, port int, err error) {
 	for range portTries {
 		net := rand.IntN(64)

@@ -76,7 +76,8 @@ func Start(o Options, name, address string, kubelet []string) (*Node, error) {
 	return n, err
 }
 
-// arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the child.
+// arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the
+// child.
 func (n *Node) arguments() []string {
 	args := []string{
 		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet", "--prove-kubelet=none",

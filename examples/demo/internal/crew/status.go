@@ -34,7 +34,8 @@ type config struct{ Name, UID, Digest string }
 
 func (c config) ref() story.Ref { return story.Ref{Name: c.Name, UID: c.UID, Digest: c.Digest} }
 
-// Status is what the node's agent says of itself, asked by the agent's own status command. No API server is needed for it.
+// Status is what the node's agent says of itself, asked by the agent's own status command. No API server is needed for
+// it.
 func (n *Node) Status(ctx context.Context) (story.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -51,12 +51,14 @@ func one(check string, level Level, what, remedy string) []Finding {
 func settings(f *Facts) []Finding {
 	var found []Finding
 	for _, err := range f.Settings {
-		found = append(found, one(checkSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start")...)
+		found = append(found,
+			one(checkSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start")...)
 	}
 	return found
 }
 
-// durable are the file systems on which acknowledged records were shown to outlive power cuts, fleeting those that a boot empties.
+// durable are the file systems on which acknowledged records were shown to outlive power cuts, fleeting those that a
+// boot empties.
 var (
 	durable  = [...]string{"ext4", "xfs", "btrfs"}
 	fleeting = [...]string{"tmpfs", "ramfs"}
@@ -68,15 +70,18 @@ func state(f *Facts) []Finding {
 	case d == nil && sourceless(f):
 		return one(checkState, Note, "no state directory is given, and no source: the node keeps to its local config", "")
 	case d == nil:
-		return one(checkState, Problem, "no state directory is given: dynamic config is switched off here, whatever the source names",
+		return one(checkState, Problem,
+			"no state directory is given: dynamic config is switched off here, whatever the source names",
 			"give the agent a directory of its own, such as --state-dir=/var/lib/belay-agent")
 	case errors.Is(d.Err, fs.ErrNotExist):
 		return one(checkState, Problem, fmt.Sprintf("the state directory %q is not there: no agent has run with it", d.Path),
 			"start the agent, or name the directory that it is started with")
 	case d.Err != nil:
-		return one(checkState, Unknown, fmt.Sprintf("the state directory can't be looked at: %v", d.Err), "run this as the user of the agent, usually root")
+		return one(checkState, Unknown, fmt.Sprintf("the state directory can't be looked at: %v", d.Err),
+			"run this as the user of the agent, usually root")
 	case d.NotDir:
-		return one(checkState, Problem, fmt.Sprintf("%q is not a directory", d.Path), "name a directory that belongs to the agent alone")
+		return one(checkState, Problem, fmt.Sprintf("%q is not a directory", d.Path),
+			"name a directory that belongs to the agent alone")
 	}
 	return stateIn(d)
 }
@@ -91,13 +96,16 @@ func stateIn(d *Dir) []Finding {
 		add(Problem, fmt.Sprintf("others can get at the state directory %q, mode %04o: whoever writes there decides what this node runs", d.Path, d.Mode), "chmod 0700 "+d.Path)
 	}
 	if d.Foreign {
-		add(Problem, fmt.Sprintf("the state directory %q belongs to another user", d.Path), "chown it to the user of the agent, usually root")
+		add(Problem, fmt.Sprintf("the state directory %q belongs to another user", d.Path),
+			"chown it to the user of the agent, usually root")
 	}
 	switch {
 	case slices.Contains(fleeting[:], d.FileSystem):
-		add(Problem, fmt.Sprintf("the state directory %q is on %s: a reboot forgets which configs are good and bad", d.Path, d.FileSystem), "put it on a disk, such as below /var/lib")
+		add(Problem, fmt.Sprintf("the state directory %q is on %s: a reboot forgets which configs are good and bad", d.Path,
+			d.FileSystem), "put it on a disk, such as below /var/lib")
 	case !slices.Contains(durable[:], d.FileSystem):
-		add(Note, fmt.Sprintf("the state directory %q is on %s, where records were not shown to outlive a power cut", d.Path, named(d.FileSystem)), "prefer ext4, xfs or btrfs")
+		add(Note, fmt.Sprintf("the state directory %q is on %s, where records were not shown to outlive a power cut", d.Path,
+			named(d.FileSystem)), "prefer ext4, xfs or btrfs")
 	}
 	if found == nil {
 		return fine(checkState, fmt.Sprintf("%q is private, and on %s", d.Path, d.FileSystem))
@@ -121,7 +129,8 @@ func agent(f *Facts) []Finding {
 	case *f.Running:
 		return fine(checkAgent, "it is running")
 	default:
-		return one(checkAgent, Problem, "no agent is running on the state directory: nobody adopts, watches or leaves a config",
+		return one(checkAgent, Problem,
+			"no agent is running on the state directory: nobody adopts, watches or leaves a config",
 			"systemctl start the agent's unit, and see its log")
 	}
 }
@@ -132,17 +141,21 @@ func restart(f *Facts) []Finding {
 	case u == nil:
 		return nil
 	case u.Err != nil:
-		return one(checkRestart, Unknown, fmt.Sprintf("the unit %q can't be looked at: %v", u.Name, u.Err), "see that whatever starts the agent also starts it again after exit status 0")
+		return one(checkRestart, Unknown, fmt.Sprintf("the unit %q can't be looked at: %v", u.Name, u.Err),
+			"see that whatever starts the agent also starts it again after exit status 0")
 	case !u.Loaded:
-		return one(checkRestart, Problem, fmt.Sprintf("there is no unit %q: nobody starts the agent", u.Name), "install the unit, or name the one that there is")
+		return one(checkRestart, Problem, fmt.Sprintf("there is no unit %q: nobody starts the agent", u.Name),
+			"install the unit, or name the one that there is")
 	}
 	var found []Finding
 	add := func(what, remedy string) { found = append(found, one(checkRestart, Problem, what, remedy)...) }
 	if u.Restart != "always" {
-		add(fmt.Sprintf("unit %q has Restart=%s: it stays down after an exit that was meant to bring another config", u.Name, u.Restart), "set Restart=always, as in examples/agent/systemd")
+		add(fmt.Sprintf("unit %q has Restart=%s: it stays down after an exit that was meant to bring another config", u.Name,
+			u.Restart), "set Restart=always, as in examples/agent/systemd")
 	}
 	if u.Limited {
-		add(fmt.Sprintf("unit %q is given up after some restarts: the node stays down where going back would help", u.Name), "set StartLimitIntervalSec=0")
+		add(fmt.Sprintf("unit %q is given up after some restarts: the node stays down where going back would help", u.Name),
+			"set StartLimitIntervalSec=0")
 	}
 	if !u.Enabled {
 		add(fmt.Sprintf("unit %q doesn't come with a boot", u.Name), "systemctl enable "+u.Name)
@@ -160,7 +173,8 @@ func clock(f *Facts) []Finding {
 	}
 	if e := f.Explanation; e != nil {
 		if ahead := e.State.Current.At.Sub(f.Now); ahead > clockSlack {
-			add(Problem, fmt.Sprintf("the assignment on record is %s ahead of the clock: the clock was set back", ahead.Round(clockSlack)),
+			add(Problem,
+				fmt.Sprintf("the assignment on record is %s ahead of the clock: the clock was set back", ahead.Round(clockSlack)),
 				"set the clock; trials are not affected, as they go by healthy time, but times that people see are wrong")
 		}
 	}
@@ -168,10 +182,12 @@ func clock(f *Facts) []Finding {
 	case c == nil:
 		return found
 	case !c.Hardware:
-		add(Note, "this machine has no clock that runs while it is off: times of records are wrong until the time is set", "run a time service early; nothing is decided by these times")
+		add(Note, "this machine has no clock that runs while it is off: times of records are wrong until the time is set",
+			"run a time service early; nothing is decided by these times")
 	}
 	if c := f.Clock; c.Known && !c.Synchronized {
-		add(Note, "the clock is not synchronized", "run a time service, such as chrony: certificates of the API server depend on it")
+		add(Note, "the clock is not synchronized",
+			"run a time service, such as chrony: certificates of the API server depend on it")
 	}
 	if found == nil {
 		return fine(checkClock, "there is a hardware clock, and times on record are not ahead of it")

@@ -69,7 +69,8 @@ func (c *Child) findEnd(what string, now time.Time) []Finding {
 			what += " with " + c.How
 		}
 	}
-	return []Finding{{Check: checkChild, Level: Problem, What: what, Lines: c.Last, Remedy: nextStep(slices.Concat(c.Last, []string{c.How, c.Trouble})...)}}
+	return []Finding{{Check: checkChild, Level: Problem, What: what, Lines: c.Last,
+		Remedy: nextStep(slices.Concat(c.Last, []string{c.How, c.Trouble})...)}}
 }
 
 // hints name the next step for what programs are known to say when they can't run. The first that fits is taken: the
@@ -79,7 +80,8 @@ var hints = []struct{ mark, step string }{
 		"differs from state checkpoint",
 		"drain the node, take away the state file that the line names, and let the agent start the child again",
 	},
-	{"validate CRI v1", runtimeStep}, {"container runtime", runtimeStep}, {"containerd.sock", runtimeStep}, {"crio.sock", runtimeStep},
+	{"validate CRI v1", runtimeStep}, {"container runtime", runtimeStep}, {"containerd.sock", runtimeStep}, {"crio.sock",
+		runtimeStep},
 	{
 		"no space left on device",
 		"free space on the disk that the line names: df -h; the child is started again by itself",

@@ -14,13 +14,14 @@ import (
 const (
 	// clockSlack is how far a record may lie ahead of the clock.
 	clockSlack = time.Minute
-	// overdue is after how many times of its length a trial that has not ended is a finding, and leastOverdue the least time.
+	// overdue is after how many times of its length a trial that has not ended is a finding, and leastOverdue the least
+	// time.
 	overdue      = 3
 	leastOverdue = time.Hour
 )
 
-// Overdue reports whether a trial that needs so much healthy time, and began at since, should have ended by now. It is for people: nothing is
-// decided by it. A zero need is taken for the default.
+// Overdue reports whether a trial that needs so much healthy time, and began at since, should have ended by now. It is
+// for people: nothing is decided by it. A zero need is taken for the default.
 func Overdue(since time.Time, needed time.Duration, now time.Time) bool {
 	if needed <= 0 {
 		needed = lkg.DefaultTrial
@@ -30,7 +31,8 @@ func Overdue(since time.Time, needed time.Duration, now time.Time) bool {
 
 func records(f *Facts) []Finding {
 	if f.ExplainErr != nil {
-		return one(checkRecords, Problem, fmt.Sprintf("what is on record can't be read: %v", f.ExplainErr), "see the check state; the agent itself goes on with its local config")
+		return one(checkRecords, Problem, fmt.Sprintf("what is on record can't be read: %v", f.ExplainErr),
+			"see the check state; the agent itself goes on with its local config")
 	}
 	if f.Explanation == nil {
 		return nil
@@ -48,11 +50,13 @@ func records(f *Facts) []Finding {
 
 func baseline(f *Facts) []Finding {
 	if f.NoBaseline {
-		return one(checkBaseline, Problem, "no local config is named: it is what is left when no other config works, and the agent refuses to start without",
+		return one(checkBaseline, Problem,
+			"no local config is named: it is what is left when no other config works, and the agent refuses to start without",
 			"name the config that the node was provisioned with: --init-config")
 	}
 	if e := f.Explanation; e != nil && e.Next.Refuse != nil {
-		return one(checkBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(), "repair the local config on this node; no config from elsewhere can stand in for it")
+		return one(checkBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(),
+			"repair the local config on this node; no config from elsewhere can stand in for it")
 	}
 	if len(f.IgnoredInit) > 0 {
 		return one(checkBaseline, Note, fmt.Sprintf("the init directory has files that are not read: %q", f.IgnoredInit),
@@ -67,7 +71,8 @@ func baseline(f *Facts) []Finding {
 func source(f *Facts) []Finding {
 	if sourceless(f) {
 		if s := f.Server; s != nil && s.Names {
-			return one(checkSource, Problem, fmt.Sprintf("the %s of this node names a config, and the agent doesn't look at it", s.Kind), "start the agent with --source, or take the name away")
+			return one(checkSource, Problem, fmt.Sprintf("the %s of this node names a config, and the agent doesn't look at it",
+				s.Kind), "start the agent with --source, or take the name away")
 		}
 		return one(checkSource, Note, "no source is given: the node keeps to what it has", "")
 	}
@@ -81,14 +86,16 @@ func source(f *Facts) []Finding {
 	}
 	switch d.Kind {
 	case lkg.DesiredUnknown:
-		return one(checkSource, Problem, "the source was never seen: no agent on this state directory has had an answer from it",
+		return one(checkSource, Problem,
+			"the source was never seen: no agent on this state directory has had an answer from it",
 			"see the checks agent, server and rights; also beliefs of another version of the agent don't count here")
 	case lkg.DesiredCorrect:
 		return fine(checkSource, "it names a config that is there"+since)
 	case lkg.DesiredEmpty:
 		return one(checkSource, Note, "it names no config, so the local one is wanted"+since, "")
 	}
-	return one(checkSource, Problem, fmt.Sprintf("the wanted config is unclear (%s)%s: %s", d.Kind, since, d.Cause), remedies(d.Kind))
+	return one(checkSource, Problem, fmt.Sprintf("the wanted config is unclear (%s)%s: %s", d.Kind, since, d.Cause),
+		remedies(d.Kind))
 }
 
 // remedies say what helps against each trouble with a source.
@@ -113,15 +120,19 @@ func server(f *Facts) []Finding {
 	case s == nil:
 		return nil
 	case s.Err != nil:
-		return one(checkServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err), "check the kubeconfig and the network; the node goes on with what it has")
+		return one(checkServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err),
+			"check the kubeconfig and the network; the node goes on with what it has")
 	case s.NotServed:
-		return one(checkServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind), "install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
+		return one(checkServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind),
+			"install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
 	case s.Absent && s.Awaited:
 		return one(checkServer, Note, fmt.Sprintf("there is no %s of this node: no Rollout has selected it yet", s.Kind), "")
 	case s.Absent:
-		return one(checkServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind), "create it with the name of the node, or start the agent with another --source or --node-name")
+		return one(checkServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind),
+			"create it with the name of the node, or start the agent with another --source or --node-name")
 	case len(s.Drops) > 0:
-		return one(checkServer, Problem, fmt.Sprintf("the API server drops what is written to %s: %s", s.Kind, list(s.Drops)), "install the CustomResourceDefinition of this version, or use another kind of source")
+		return one(checkServer, Problem, fmt.Sprintf("the API server drops what is written to %s: %s", s.Kind, list(s.Drops)),
+			"install the CustomResourceDefinition of this version, or use another kind of source")
 	default:
 		return fine(checkServer, "it answers")
 	}
@@ -133,9 +144,11 @@ func rights(f *Facts) []Finding {
 	case s == nil || s.Err != nil:
 		return nil
 	case s.Unasked != nil:
-		return one(checkRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked), "ask with kubectl auth can-i --as")
+		return one(checkRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked),
+			"ask with kubectl auth can-i --as")
 	case len(s.Denied) > 0:
-		return one(checkRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube and rollout/kube name for its parts to the agent's user; for kubelets' certificates examples/manifests/host-agent has them")
+		return one(checkRights, Problem, "the agent may not "+list(s.Denied),
+			"bind the rules that configsync/kube and rollout/kube name for its parts to the agent's user; for kubelets' certificates examples/manifests/host-agent has them")
 	default:
 		return fine(checkRights, "the agent may do what it has to")
 	}
@@ -147,14 +160,16 @@ func config(f *Facts) []Finding {
 		return nil
 	}
 	if a := e.Next.Alarm; a != "" {
-		return one(checkConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
+		return one(checkConfig, Problem, "nothing is left to fall back to: "+a,
+			"look at the child's log; repair the local config, or assign a config that works")
 	}
 	if r := e.Next.Rejected; r != nil {
 		step := fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID)
 		found := one(checkConfig, Problem, "the assigned config is avoided: "+describeAvoided(r), step)
 		found[0].Lines = r.Last
 		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
-			found[0].Remedy = fmt.Sprintf("%s; once mended outside the config, have it tried again with forget-bad %s", s, r.Ref.UID)
+			found[0].Remedy = fmt.Sprintf("%s; once mended outside the config, have it tried again with forget-bad %s", s,
+				r.Ref.UID)
 		}
 		return found
 	}
@@ -174,7 +189,8 @@ func proof(f *Facts) []Finding {
 	if f.Proof == nil {
 		return nil
 	}
-	return one(checkProof, Problem, "new configs wait, as what proves them can't: "+f.Proof.Error(), "put the program in its place, writable for root alone; what is in use goes on, and no config is rejected for this")
+	return one(checkProof, Problem, "new configs wait, as what proves them can't: "+f.Proof.Error(),
+		"put the program in its place, writable for root alone; what is in use goes on, and no config is rejected for this")
 }
 
 func trial(f *Facts) []Finding {
@@ -191,5 +207,6 @@ func trial(f *Facts) []Finding {
 	if len(f.Failing) > 0 {
 		what += "; failing now: " + list(f.Failing)
 	}
-	return one(checkTrial, Problem, what, "see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")
+	return one(checkTrial, Problem, what,
+		"see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")
 }

@@ -33,7 +33,8 @@ func well() doctor.Facts {
 				Current: lkg.Assignment{Ref: ref("a"), At: noon().Add(-2 * time.Hour)}, LastKnownGood: ref("a"),
 				Desired: lkg.Outcome{Kind: lkg.DesiredCorrect, At: noon().Add(-time.Hour)},
 			},
-			Next:   lkg.Verdict{Use: ref("a"), Role: lkg.RoleCurrent, Origin: lkg.OriginInit, Condition: lkg.Condition{Message: "using current (UID: a)"}},
+			Next: lkg.Verdict{Use: ref("a"), Role: lkg.RoleCurrent, Origin: lkg.OriginInit,
+				Condition: lkg.Condition{Message: "using current (UID: a)"}},
 			Limits: lkg.Limits{Trial: 10 * time.Minute},
 		},
 		Clock:  &doctor.Clock{Hardware: true, Known: true, Synchronized: true},
@@ -68,7 +69,8 @@ func TestEachTroubleIsNamed(t *testing.T) {
 		if got.Level == doctor.Problem && got.Remedy == "" {
 			t.Errorf("%s: no remedy", c.name)
 		}
-		if want := map[doctor.Level]int{doctor.Problem: r.Problems, doctor.Unknown: r.Unknown, doctor.Note: 1}[c.level]; want != 1 {
+		if want := map[doctor.Level]int{doctor.Problem: r.Problems, doctor.Unknown: r.Unknown,
+			doctor.Note: 1}[c.level]; want != 1 {
 			t.Errorf("%s: counted %d problems and %d unknown", c.name, r.Problems, r.Unknown)
 		}
 	}
@@ -90,11 +92,13 @@ func troubles() []trouble {
 func troublesOfTheChild() []trouble {
 	dead := func(how string, last ...string) func(f *doctor.Facts) {
 		return func(f *doctor.Facts) {
-			f.Child = &doctor.Child{How: how, Ended: noon().Add(-7 * time.Second), Last: last, Trouble: "not healthy: ended: exit status 1"}
+			f.Child = &doctor.Child{How: how, Ended: noon().Add(-7 * time.Second), Last: last,
+				Trouble: "not healthy: ended: exit status 1"}
 		}
 	}
 	return []trouble{
-		{"a dead child", dead("exit status 1 after 3s"), "child", "problem", "no child runs: exit status 1 after 3s; the last one ended 7s ago"},
+		{"a dead child", dead("exit status 1 after 3s"), "child", "problem",
+			"no child runs: exit status 1 after 3s; the last one ended 7s ago"},
 		{"a child that can't be started", func(f *doctor.Facts) {
 			f.Child = &doctor.Child{Trouble: "the child can't be started: stat /usr/bin/kubelet: no such file or directory"}
 		}, "child", "problem", "/usr/bin/kubelet"},
@@ -112,7 +116,8 @@ func troublesOfTheChild() []trouble {
 // A child that runs again, and has ended long ago, is no problem.
 func TestAChildThatRunsIsFine(t *testing.T) {
 	f := well()
-	f.Child = &doctor.Child{PID: 7, How: "exit status 1", Ended: noon().Add(-time.Hour), Restarts: 5, LastRestart: noon().Add(-time.Hour)}
+	f.Child = &doctor.Child{PID: 7, How: "exit status 1", Ended: noon().Add(-time.Hour), Restarts: 5,
+		LastRestart: noon().Add(-time.Hour)}
 	if r := doctor.Examine(f); r.Problems != 0 {
 		t.Errorf("of a child that runs: %+v", r)
 	}
@@ -138,7 +143,8 @@ func TestTheNextStepFitsTheLastLines(t *testing.T) {
 				got = g
 			}
 		}
-		if !strings.HasPrefix(got.Remedy, step) && !strings.Contains(got.Remedy, step) || !slices.Equal(got.Lines, f.Child.Last) {
+		if !strings.HasPrefix(got.Remedy, step) && !strings.Contains(got.Remedy, step) ||
+			!slices.Equal(got.Lines, f.Child.Last) {
 			t.Errorf("of %q: next step %q, lines %q; want %q and the lines", line, got.Remedy, got.Lines, step)
 		}
 	}
@@ -149,28 +155,40 @@ func troublesOfTheMachine() []trouble {
 		{"a flag is wrong", func(f *doctor.Facts) { f.Settings = []error{errors.New(`--render="": must be set`)} }, "settings", "problem", "--render"},
 		{"no state directory", func(f *doctor.Facts) { f.Dir = nil }, "state", "problem", "switched off here"},
 		{"an absent directory", func(f *doctor.Facts) { f.Dir.Err = fs.ErrNotExist }, "state", "problem", "is not there"},
-		{"a directory that can't be read", func(f *doctor.Facts) { f.Dir.Err = fs.ErrPermission }, "state", "unknown", "can't be looked at"},
+		{"a directory that can't be read", func(f *doctor.Facts) { f.Dir.Err = fs.ErrPermission }, "state", "unknown",
+			"can't be looked at"},
 		{"a file", func(f *doctor.Facts) { f.Dir.NotDir = true }, "state", "problem", "not a directory"},
 		{"an open directory", func(f *doctor.Facts) { f.Dir.Mode = 0o750 }, "state", "problem", "mode 0750"},
 		{"somebody else's directory", func(f *doctor.Facts) { f.Dir.Foreign = true }, "state", "problem", "another user"},
-		{"a directory in memory", func(f *doctor.Facts) { f.Dir.FileSystem = "tmpfs" }, "state", "problem", "a reboot forgets"},
+		{"a directory in memory", func(f *doctor.Facts) { f.Dir.FileSystem = "tmpfs" }, "state", "problem",
+			"a reboot forgets"},
 		{"a strange file system", func(f *doctor.Facts) { f.Dir.FileSystem = "" }, "state", "note", "not shown to outlive"},
-		{"no program that proves", func(f *doctor.Facts) { f.Proof = errors.New("no such file") }, "proof", "problem", "no such file"},
+		{"no program that proves", func(f *doctor.Facts) { f.Proof = errors.New("no such file") }, "proof", "problem",
+			"no such file"},
 		{"no agent", func(f *doctor.Facts) { f.Running = new(bool) }, "agent", "problem", "no agent is running"},
 		{"no hardware clock", func(f *doctor.Facts) { f.Clock.Hardware = false }, "clock", "note", "while it is off"},
 		{"a clock of its own", func(f *doctor.Facts) { f.Clock.Synchronized = false }, "clock", "note", "not synchronized"},
-		{"a clock that was set back", func(f *doctor.Facts) { f.Now = noon().Add(-3 * time.Hour) }, "clock", "problem", "set back"},
-		{"a unit that stays down", func(f *doctor.Facts) { f.Unit.Restart = "on-failure" }, "restart", "problem", "Restart=on-failure"},
+		{"a clock that was set back", func(f *doctor.Facts) { f.Now = noon().Add(-3 * time.Hour) }, "clock", "problem",
+			"set back"},
+		{"a unit that stays down", func(f *doctor.Facts) { f.Unit.Restart = "on-failure" }, "restart", "problem",
+			"Restart=on-failure"},
 		{"a unit that is given up", func(f *doctor.Facts) { f.Unit.Limited = true }, "restart", "problem", "given up"},
-		{"a unit that isn't enabled", func(f *doctor.Facts) { f.Unit.Enabled = false }, "restart", "problem", "come with a boot"},
+		{"a unit that isn't enabled", func(f *doctor.Facts) { f.Unit.Enabled = false }, "restart", "problem",
+			"come with a boot"},
 		{"no unit", func(f *doctor.Facts) { f.Unit.Loaded = false }, "restart", "problem", "there is no unit"},
 		{"no service manager", func(f *doctor.Facts) { f.Unit.Err = errors.New("no bus") }, "restart", "unknown", "no bus"},
-		{"no server", func(f *doctor.Facts) { f.Server = &doctor.Server{Err: errors.New("refused")} }, "server", "problem", "no answer"},
+		{"no server", func(f *doctor.Facts) { f.Server = &doctor.Server{Err: errors.New("refused")} }, "server", "problem",
+			"no answer"},
 		{"no definition", func(f *doctor.Facts) { f.Server.NotServed = true }, "server", "problem", "doesn't know the kind"},
 		{"no object", func(f *doctor.Facts) { f.Server.Absent = true }, "server", "problem", "there is no NodeConfig"},
-		{"no rollout yet", func(f *doctor.Facts) { f.Server.Kind, f.Server.Absent, f.Server.Awaited = "NodeShadow", true, true }, "server", "note", "no Rollout has selected it"},
-		{"a field is dropped", func(f *doctor.Facts) { f.Server.Drops = []string{"a field"} }, "server", "problem", "drops what is written"},
-		{"a right is missing", func(f *doctor.Facts) { f.Server.Denied = []string{"get configmaps"} }, "rights", "problem", "may not get configmaps"},
+		{"no rollout yet", func(f *doctor.Facts) {
+			f.Server.Kind, f.Server.Absent, f.Server.Awaited = "NodeShadow", true,
+				true
+		}, "server", "note", "no Rollout has selected it"},
+		{"a field is dropped", func(f *doctor.Facts) { f.Server.Drops = []string{"a field"} }, "server", "problem",
+			"drops what is written"},
+		{"a right is missing", func(f *doctor.Facts) { f.Server.Denied = []string{"get configmaps"} }, "rights", "problem",
+			"may not get configmaps"},
 		{"rights are unknown", func(f *doctor.Facts) { f.Server.Unasked = errors.New("503") }, "rights", "unknown", "503"},
 	}
 }
@@ -181,7 +199,8 @@ func troublesOfConfigs() []trouble {
 		return func(f *doctor.Facts) { state(f).Desired.Kind, state(f).Desired.Cause = k, "because of a cause" }
 	}
 	return []trouble{
-		{"records that can't be read", func(f *doctor.Facts) { f.Explanation, f.ExplainErr = nil, errors.New("EIO") }, "records", "problem", "EIO"},
+		{"records that can't be read", func(f *doctor.Facts) { f.Explanation, f.ExplainErr = nil, errors.New("EIO") },
+			"records", "problem", "EIO"},
 		{"a damaged record", func(f *doctor.Facts) {
 			state(f).Notices = []lkg.Notice{{Stream: "current", Err: errors.New("cut off")}}
 		}, "records", "problem", `"current"`},
@@ -189,7 +208,8 @@ func troublesOfConfigs() []trouble {
 		{"a bad local config", func(f *doctor.Facts) {
 			f.Explanation.Next = lkg.Verdict{Refuse: &lkg.BaselineError{Origin: lkg.OriginInit, Err: errors.New("line 3")}}
 		}, "baseline", "problem", "refuses"},
-		{"a source that nobody looks at", func(f *doctor.Facts) { f.Source = "none" }, "source", "problem", "doesn't look at it"},
+		{"a source that nobody looks at", func(f *doctor.Facts) { f.Source = "none" }, "source", "problem",
+			"doesn't look at it"},
 		{"no source", func(f *doctor.Facts) { f.Source, f.Server.Names = "none", false }, "source", "note", "no source"},
 		{"neither source nor state", func(f *doctor.Facts) {
 			f.Source, f.Server, f.Dir = "", nil, &doctor.Dir{Mode: 0o700, FileSystem: "xfs"}
@@ -204,8 +224,12 @@ func troublesOfConfigs() []trouble {
 		{"a rejected config", func(f *doctor.Facts) {
 			f.Explanation.Next.Rejected = &lkg.BadEntry{Ref: ref("a"), Reason: "failed to validate"}
 		}, "config", "problem", "failed to validate"},
-		{"nothing is left", func(f *doctor.Facts) { f.Explanation.Next.Alarm = "it crashes too" }, "config", "problem", "it crashes too"},
-		{"a trial that goes on", func(f *doctor.Facts) { state(f).LastKnownGood, state(f).Current.At = ref("b"), noon().Add(-time.Hour) }, "trial", "note", "on trial"},
+		{"nothing is left", func(f *doctor.Facts) { f.Explanation.Next.Alarm = "it crashes too" }, "config", "problem",
+			"it crashes too"},
+		{"a trial that goes on", func(f *doctor.Facts) {
+			state(f).LastKnownGood, state(f).Current.At = ref("b"),
+				noon().Add(-time.Hour)
+		}, "trial", "note", "on trial"},
 		{"a trial that doesn't end", func(f *doctor.Facts) {
 			state(f).LastKnownGood, f.Failing = ref("b"), []string{"healthz: 500"}
 		}, "trial", "problem", "failing now: healthz: 500"},

@@ -9,7 +9,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// Facts are what was seen of a node. A part that is nil was not looked at, and is no finding; one with an error could not be.
+// Facts are what was seen of a node. A part that is nil was not looked at, and is no finding; one with an error could
+// not be.
 type Facts struct {
 	// Now is the wall clock of the node.
 	Now time.Time
@@ -34,7 +35,8 @@ type Facts struct {
 	ExplainErr  error
 	// Failing are the probes that fail now, with their errors, as a running agent tells.
 	Failing []string
-	// Proof is why what proves a config before it is adopted can't do that now; nil where nothing is known to be in the way.
+	// Proof is why what proves a config before it is adopted can't do that now; nil where nothing is known to be in the
+	// way.
 	Proof error
 
 	Clock  *Clock
@@ -82,13 +84,13 @@ type Unit struct {
 type Server struct {
 	// Err is why it gave no answer.
 	Err error
-	// Kind is the kind of source that was looked for there, as people know it, such as NodeConfig; NotServed says that the server doesn't
-	// know that kind, Drops that it drops what is written to it.
+	// Kind is the kind of source that was looked for there, as people know it, such as NodeConfig; NotServed says that the
+	// server doesn't know that kind, Drops that it drops what is written to it.
 	Kind      string
 	NotServed bool
 	Drops     []string
-	// Absent says that the object of this node is not there, Awaited that a controller makes it when it has something to say, Names that it
-	// names a config.
+	// Absent says that the object of this node is not there, Awaited that a controller makes it when it has something to
+	// say, Names that it names a config.
 	Absent, Awaited, Names bool
 	// Denied are the rights that the agent lacks, such as "get configmaps". Unasked is why that could not be found out.
 	Denied  []string

@@ -17,8 +17,8 @@ type Live struct {
 	Status configsync.Status
 }
 
-// Build makes the document of one moment. live is nil when no agent runs. Where e holds no verdict, what the next start would do
-// is unknown. It is pure.
+// Build makes the document of one moment. live is nil when no agent runs. Where e holds no verdict, what the next start
+// would do is unknown. It is pure.
 func Build(now time.Time, live *Live, e configsync.Explanation) Document {
 	s, origin := e.State, string(e.Next.Origin)
 	d := Document{
@@ -126,7 +126,8 @@ func config(r lkg.Ref, origin string) Config {
 	if r.IsLocal() {
 		return Config{Local: word(origin, "unknown")}
 	}
-	return Config{Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Key: r.Key, Digest: r.Digest}
+	return Config{Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Key: r.Key,
+		Digest: r.Digest}
 }
 
 func word(w, otherwise string) string {
@@ -141,7 +142,8 @@ func rejected(bad []lkg.BadEntry) []Rejected {
 	var out []Rejected
 	for i := len(bad) - 1; i >= 0; i-- {
 		b := bad[i]
-		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Class: string(b.Class()), Reason: b.Reason, Evidence: b.Evidence, Last: b.Last})
+		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Class: string(b.Class()), Reason: b.Reason,
+			Evidence: b.Evidence, Last: b.Last})
 	}
 	return out
 }

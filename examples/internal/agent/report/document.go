@@ -15,8 +15,8 @@ type Document struct {
 	Time time.Time `json:"time"`
 	// Agent is the running agent; nil when none runs.
 	Agent *Agent `json:"agent,omitempty"`
-	// ConfigOK is the node condition: as it is reported, or, where InUse is nil, as the next start would report it. Nil when
-	// that is not known.
+	// ConfigOK is the node condition: as it is reported, or, where InUse is nil, as the next start would report it. Nil
+	// when that is not known.
 	ConfigOK *Condition `json:"configOK,omitempty"`
 	// InUse is what the child runs; nil when no agent runs, or one that has not chosen a config yet.
 	InUse *InUse `json:"inUse,omitempty"`
@@ -85,8 +85,8 @@ type Start struct {
 	Last []string `json:"last,omitempty"`
 }
 
-// A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other fields are
-// empty.
+// A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other
+// fields are empty.
 type Config struct {
 	Local           string `json:"local,omitempty"`
 	Namespace       string `json:"namespace,omitempty"`

@@ -63,11 +63,13 @@ func base() lkg.State {
 
 // starts are the adoption and n crashes of the current assignment.
 func starts(n int) []lkg.Start {
-	out := []lkg.Start{{At: noon.Add(-5 * time.Minute), Cause: lkg.CauseAdoption, Detail: "restart announced", Assignment: "assignment-2", N: 1}}
+	out := []lkg.Start{{At: noon.Add(-5 * time.Minute), Cause: lkg.CauseAdoption, Detail: "restart announced",
+		Assignment: "assignment-2", N: 1}}
 	for i := range n {
 		out = append(out, lkg.Start{
 			At: noon.Add(time.Duration(i-n) * time.Minute), Cause: lkg.CauseCrash, Detail: "exit status 255", Assignment: "assignment-2",
-			N: i + 2, BootID: "boot-1", After: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet", Digest: ref("b2").Digest},
+			N: i + 2, BootID: "boot-1", After: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet",
+				Digest: ref("b2").Digest},
 			Used: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet", Digest: ref("b2").Digest},
 		})
 	}
@@ -112,7 +114,8 @@ func running() map[string]func() Document {
 			s.Starts = starts(1)
 			e := explain(s, nil)
 			return Build(noon, live(e, configsync.Status{Active: ref("b2"), Trial: &configsync.TrialStatus{
-				Since: s.Current.At, Needed: 10 * time.Minute, Healthy: 190*time.Second + 300*time.Millisecond, Counted: 1, Allowed: 1,
+				Since: s.Current.At, Needed: 10 * time.Minute, Healthy: 190*time.Second +
+					300*time.Millisecond, Counted: 1, Allowed: 1,
 				Ignored: []string{"Adoption: restart announced at 2026-11-21T11:55:00Z"},
 				Failing: []string{`http://127.0.0.1:10248/healthz: connect: connection refused`},
 			}}), e)
@@ -127,8 +130,10 @@ func running() map[string]func() Document {
 			s := base()
 			s.Starts = starts(2)
 			s.Bad = []lkg.BadEntry{
-				{Ref: ref("f9"), Time: noon.Add(-48 * time.Hour), Reason: "failed to load current (UID: " + ref("f9").UID + ")", Evidence: "data[kubelet]: unknown field \"maxPod\""},
-				{Ref: ref("b2"), Time: noon.Add(-3 * time.Minute), Reason: "failed to run current (UID: " + ref("b2").UID + "), crash loop: 2 unexplained restarts, tolerated: 1"},
+				{Ref: ref("f9"), Time: noon.Add(-48 * time.Hour), Reason: "failed to load current (UID: " + ref("f9").UID + ")",
+					Evidence: "data[kubelet]: unknown field \"maxPod\""},
+				{Ref: ref("b2"), Time: noon.Add(-3 * time.Minute), Reason: "failed to run current (UID: " + ref("b2").UID +
+					"), crash loop: 2 unexplained restarts, tolerated: 1"},
 			}
 			e := explain(s, nil)
 			return Build(noon, live(e, configsync.Status{Active: ref("a1")}), e)
@@ -142,10 +147,11 @@ func running() map[string]func() Document {
 				Status: lkg.StatusUnknown, Reason: "not healthy: ended: " + cause, Message: e.Next.Condition.Message,
 			}})
 			l.Agent.Child = 0
-			l.Agent.LastEnd = &End{At: noon.Add(-7 * time.Second), How: "exit status 1 after 312ms", Cause: cause, Last: []string{
-				`I1121 11:59:53.000001    4243 server.go:1] "starting"`,
-				`E1121 11:59:53.000002    4243 run.go:72] "command failed" err="open /etc/ca.crt: no such file or directory"`,
-			}}
+			l.Agent.LastEnd = &End{At: noon.Add(-7 * time.Second), How: "exit status 1 after 312ms", Cause: cause,
+				Last: []string{
+					`I1121 11:59:53.000001    4243 server.go:1] "starting"`,
+					`E1121 11:59:53.000002    4243 run.go:72] "command failed" err="open /etc/ca.crt: no such file or directory"`,
+				}}
 			return Build(noon, l, e)
 		},
 		"many": func() Document {
@@ -153,11 +159,13 @@ func running() map[string]func() Document {
 			s.LastKnownGood = ref("b2")
 			for i := range 60 {
 				b := lkg.BadEntry{Ref: ref(string(rune('c' + i%20))), Time: noon.Add(time.Duration(i) * time.Minute)}
-				b.Reason = []string{"by hand", "failed to load current (UID: " + b.Ref.UID + ")", "failed to validate current (UID: " + b.Ref.UID + ")"}[i%3]
+				b.Reason = []string{"by hand", "failed to load current (UID: " + b.Ref.UID + ")",
+					"failed to validate current (UID: " + b.Ref.UID + ")"}[i%3]
 				s.Bad = append(s.Bad, b)
 			}
 			e := explain(s, nil)
-			return Build(noon, live(e, configsync.Status{Active: ref("b2"), Pending: &configsync.Change{To: ref("c3"), Why: "an edit in place"}}), e)
+			return Build(noon, live(e,
+				configsync.Status{Active: ref("b2"), Pending: &configsync.Change{To: ref("c3"), Why: "an edit in place"}}), e)
 		},
 		"unclear": func() Document {
 			e := explain(base(), nil)
@@ -187,7 +195,8 @@ func stopped() map[string]func() Document {
 			s := base()
 			s.LastKnownGoodLost, s.LastKnownGood, s.PromotedAt = true, lkg.Ref{}, time.Time{}
 			s.Notices = []lkg.Notice{{Stream: "last-known-good", Err: errors.New("digest differs")}}
-			return Build(noon, nil, explain(s, map[string]lkg.Check{"kubelet-b2": {Outcome: lkg.CheckUnavailable, Err: errors.New("no checkpoint")}}))
+			return Build(noon, nil,
+				explain(s, map[string]lkg.Check{"kubelet-b2": {Outcome: lkg.CheckUnavailable, Err: errors.New("no checkpoint")}}))
 		},
 		"noinit": func() Document {
 			return Build(noon, nil, configsync.Explanation{State: base()})

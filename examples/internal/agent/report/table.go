@@ -107,11 +107,13 @@ func (p *page) childRows(d Document) (rows []string) {
 		rows = append(rows, row("Child:", "NOT RUNNING"))
 	}
 	if last != nil && last.Unexplained > 1 {
-		rows = append(rows, row("  restarts:", fmt.Sprintf("%d within 10m that nothing explains, the last %s", last.Unexplained, p.when(last.At))))
+		rows = append(rows, row("  restarts:",
+			fmt.Sprintf("%d within 10m that nothing explains, the last %s", last.Unexplained, p.when(last.At))))
 	}
 	if e := d.Agent.LastEnd; e != nil {
 		rows = append(rows, row("  last end:", e.How+", "+p.when(e.At)))
-		if e.Cause != "" && !strings.HasPrefix(e.How, e.Cause) && (d.ConfigOK == nil || !strings.Contains(d.ConfigOK.Reason, e.Cause)) {
+		if e.Cause != "" && !strings.HasPrefix(e.How, e.Cause) &&
+			(d.ConfigOK == nil || !strings.Contains(d.ConfigOK.Reason, e.Cause)) {
 			rows = append(rows, row("  its cause:", e.Cause))
 		}
 	}

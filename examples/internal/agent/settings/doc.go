@@ -1,10 +1,11 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings holds what the command line of the agent says: the flags, their defaults, and what makes sense together.
+// Package settings holds what the command line of the agent says: the flags, their defaults, and what makes sense
+// together.
 //
-// [Run.Validate] finds everything that is wrong at once, before anything is opened. Each error names the flag, the value it has
-// and what would be right.
+// [Run.Validate] finds everything that is wrong at once, before anything is opened. Each error names the flag, the
+// value it has and what would be right.
 //
 // # Concurrency
 //

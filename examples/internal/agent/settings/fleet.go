@@ -27,7 +27,8 @@ const minLease = 5 * time.Second
 type Fleet struct {
 	// Hooks is the directory of the hooks by which the node is updated. Empty means that there are none.
 	Hooks string
-	// VerifyFor is the healthy time that ends an update, VerifyEvery the time between two checks, VerifyWithin what both may take.
+	// VerifyFor is the healthy time that ends an update, VerifyEvery the time between two checks, VerifyWithin what both
+	// may take.
 	VerifyFor, VerifyEvery, VerifyWithin time.Duration
 	// ApplyTimeout bounds one update, boots not counted.
 	ApplyTimeout time.Duration
@@ -37,7 +38,8 @@ type Fleet struct {
 	LeaseNamespace string
 	// Lease is how long an agent that is silent counts as alive.
 	Lease time.Duration
-	// Guard is the name of the admission policy that holds agents to their own nodes. Empty means that nobody asks whether it is there.
+	// Guard is the name of the admission policy that holds agents to their own nodes. Empty means that nobody asks whether
+	// it is there.
 	Guard string
 	// Updater is the name of the program's own updater, which no flag sets. Empty means that there is none.
 	Updater string

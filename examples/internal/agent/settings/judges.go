@@ -45,7 +45,8 @@ func (l *Local) policy() (*fields.Policy, error) {
 	return fields.Parse(text)
 }
 
-// changes judges what a config changes on this node: what is compared is what the kubelet would use, not what nodes share.
+// changes judges what a config changes on this node: what is compared is what the kubelet would use, not what nodes
+// share.
 type changes struct {
 	policy func() (*fields.Policy, error) // read once
 	pool   string

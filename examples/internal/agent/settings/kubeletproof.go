@@ -22,8 +22,8 @@ const (
 // kubeletProofDir is the directory of the prover in the state directory. No name of a record reaches it.
 const kubeletProofDir = ".kubelet-proof"
 
-// JudgingKubelet returns the kubelet that judges configs, and the flags that the node starts it with. program is empty if
-// there is none.
+// JudgingKubelet returns the kubelet that judges configs, and the flags that the node starts it with. program is empty
+// if there is none.
 func (l *Local) JudgingKubelet() (program string, args []string) {
 	isChild := len(l.Child) > 0 && filepath.Base(l.Child[0]) == "kubelet"
 	switch {

@@ -78,7 +78,8 @@ func (l *Local) overlay() ([]byte, error) {
 	return doc, err
 }
 
-// stack reads what a kubelet merges with the agent's drop-in: the file of its --config and what lies in front, and what lies behind.
+// stack reads what a kubelet merges with the agent's drop-in: the file of its --config and what lies in front, and what
+// lies behind.
 func (l *Local) stack() (layers.Stack, error) {
 	if l.InitConfig == "" {
 		return layers.Stack{}, nil // there is nothing to merge with, as for check without it
@@ -95,8 +96,8 @@ func (l *Local) stack() (layers.Stack, error) {
 	return layers.Stack{Init: []byte(o.Data[l.Key]), Node: m.Doc}, err
 }
 
-// beneath is the local config where there are drop-ins: the init config, with what a kubelet adds to it before it merges, and those drop-ins
-// laid over it that the agent's own would be stronger than.
+// beneath is the local config where there are drop-ins: the init config, with what a kubelet adds to it before it
+// merges, and those drop-ins laid over it that the agent's own would be stronger than.
 func (l *Local) beneath() (configsync.Object, error) {
 	o, err := file.Init(l.InitConfig, l.Key)
 	if err != nil {
@@ -116,7 +117,8 @@ func (l *Local) beneath() (configsync.Object, error) {
 	return o, err
 }
 
-// dropIns reads a directory as a kubelet does: all of it, in the order of the names, what ends in .conf. The agent's own file is left out.
+// dropIns reads a directory as a kubelet does: all of it, in the order of the names, what ends in .conf. The agent's
+// own file is left out.
 func dropIns(dir string) (below, above []layers.Layer, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -20,11 +20,12 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so that what
-// is foretold is what happens. Without an init config, Init is nil.
+// Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so
+// that what is foretold is what happens. Without an init config, Init is nil.
 func (l *Local) Options() configsync.Options[*kubelet.Config] { return l.On(nil) }
 
-// On is [Local.Options] with the store that keeps the state, and what the program of --prove-command says. Nil keeps nothing.
+// On is [Local.Options] with the store that keeps the state, and what the program of --prove-command says. Nil keeps
+// nothing.
 func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 	around := l.around()
 	strict := kubeletpayload.Strict
@@ -72,8 +73,8 @@ func (l *Local) IgnoredInit() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Data)), func(name string) bool { return slices.Contains(read, name) })
 }
 
-// Version names the build of the agent: the release that was set at link time, or the module's version, or the commit. Beliefs about
-// configs are kept apart by it, so a build that knows none of these is to be linked with one.
+// Version names the build of the agent: the release that was set at link time, or the module's version, or the commit.
+// Beliefs about configs are kept apart by it, so a build that knows none of these is to be linked with one.
 func Version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(version.Get().GitVersion, info)

@@ -17,7 +17,8 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/prove"
 )
 
-// proofDir is the directory in the state directory where the program that proves finds a config. No name of a record reaches it.
+// proofDir is the directory in the state directory where the program that proves finds a config. No name of a record
+// reaches it.
 const proofDir = ".proof"
 
 // defaultProveTimeout leaves a guard time for its own work.
@@ -83,7 +84,8 @@ func (l *Local) program(store configsync.Store, around func() (layers.Stack, err
 	return prove.New(o)
 }
 
-// merged gives what the kubelet makes of a config on this node. The config was judged before: what is in the way is no fault of it.
+// merged gives what the kubelet makes of a config on this node. The config was judged before: what is in the way is no
+// fault of it.
 func merged(around func() (layers.Stack, error)) func(context.Context, string, configsync.Object) ([]byte, error) {
 	return func(_ context.Context, key string, o configsync.Object) ([]byte, error) {
 		stack, err := around()
@@ -105,8 +107,8 @@ func (u unable) Inspect(context.Context, string, configsync.Object) error {
 	return fmt.Errorf("%w: %w", configsync.ErrUndecided, u.err)
 }
 
-// ProveProblem says why the program of --prove-command can't be run now; nil where there is none, or nothing is known to be in its way. It is
-// no wrong flag: a node whose program isn't there waits with new configs, and runs.
+// ProveProblem says why the program of --prove-command can't be run now; nil where there is none, or nothing is known
+// to be in its way. It is no wrong flag: a node whose program isn't there waits with new configs, and runs.
 func (l *Local) ProveProblem() error {
 	if l.Prove.Command == "" {
 		return nil

@@ -49,7 +49,8 @@ type Local struct {
 	MinTrial, MaxTrial time.Duration
 	// HealthURLs are the addresses that must answer for a config to be promoted; those in braces are filled in.
 	HealthURLs []string
-	// ConfigDir is the drop-in directory of a kubelet whose own config is InitConfig; empty for one that reads what is rendered.
+	// ConfigDir is the drop-in directory of a kubelet whose own config is InitConfig; empty for one that reads what is
+	// rendered.
 	ConfigDir string
 	// NodeConfig is the file with the config of this node alone, which is stronger than what nodes share.
 	NodeConfig string
@@ -76,7 +77,8 @@ type Parts struct {
 	Probes     []configsync.Probe
 }
 
-// Reread is how often an agent looks whether its Node still has the condition that it has reported last: a fleet at rest asks the API server for nothing else.
+// Reread is how often an agent looks whether its Node still has the condition that it has reported last: a fleet at
+// rest asks the API server for nothing else.
 const Reread = time.Hour
 
 // Probing is how a config on trial is probed.
@@ -101,10 +103,12 @@ type Run struct {
 	Metrics string
 	// Render is the file that the child reads its config from.
 	Render string
-	// AckFile names the file that acknowledges a config on trial; empty for none. AckDeadline is how long that waits for it.
+	// AckFile names the file that acknowledges a config on trial; empty for none. AckDeadline is how long that waits for
+	// it.
 	AckFile     string
 	AckDeadline time.Duration
-	// OnDrift is what is done when the rendered file was changed by somebody else: report or repair. DriftInterval is the time between looks.
+	// OnDrift is what is done when the rendered file was changed by somebody else: report or repair. DriftInterval is the
+	// time between looks.
 	OnDrift       string
 	DriftInterval time.Duration
 	// BackoffMin and BackoffMax bound the pause before the child is started again.
