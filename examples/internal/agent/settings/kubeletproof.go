@@ -43,7 +43,7 @@ func (l *Local) JudgingKubelet() (program string, args []string) {
 // binary returns a function that gives the digest of the program that reads the config: the child, else the kubelet
 // that judges. It gives an empty text where that can't be read, and is nil where neither is known.
 func (l *Local) binary() func() string {
-	program, _ := l.Kubelet()
+	program, _ := l.JudgingKubelet()
 	if len(l.Child) > 0 {
 		program = l.Child[0]
 	}
