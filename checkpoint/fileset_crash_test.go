@@ -285,7 +285,7 @@ func TestFileSetWithoutItsCopies(t *testing.T) {
 		}
 		lost++
 		told := 0
-		o := checkpoint.Options{Ballast: -1, OnDamage: func(d checkpoint.Damage) { told++ }}
+		o := checkpoint.Options{Ballast: -1, OnDamage: func(checkpoint.Damage) { told++ }}
 		if _, err := checkpoint.OpenFileSet(t.Context(), home, o); err != nil || told != 1 {
 			t.Errorf("recovery without a copy: %v, and OnDamage was told %d times, want nil, and once", err, told)
 		}

@@ -39,7 +39,7 @@ func lockFile(f *os.File) error {
 		case time.Now().After(until):
 			return fmt.Errorf("another process holds the lock of %q: %w", f.Name(), err)
 		}
-		time.Sleep(backoff.Jitter(backoff.After(try, time.Millisecond, longestPause), 0.1, 1, nil))
+		<-time.After(backoff.Jitter(backoff.After(try, time.Millisecond, longestPause), 0.1, 1, nil))
 	}
 }
 
