@@ -5,8 +5,8 @@
 // type, the error of a call whose arguments are missing: import one of the packages below it into a custom kubelet, a
 // node agent or a fleet controller.
 //
-// To belay is to make fast, to hold a climber so that a fall is short, and to cancel an order: checkpoint, last-known-good
-// and abort are what every package here is about.
+// To belay is to make fast, to hold a climber so that a fall is short, and to cancel an order: checkpoint,
+// last-known-good and abort are what every package here is about.
 //
 // # Packages
 //
@@ -50,12 +50,12 @@
 //
 // A page for each root package, in docs/embedding, has what to bring and the smallest program.
 //
-// Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and
-// real implementations pass, for those who write their own.
+// Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake
+// and real implementations pass, for those who write their own.
 //
-// What the words promise, while the major version is 0: stable breaks only with a deprecation of one minor version before
-// it; beta may break in a minor version, with a line in CHANGELOG.md; experimental may break in any version. On-disk formats
-// and annotations are part of the promise.
+// What the words promise, while the major version is 0: stable breaks only with a deprecation of one minor version
+// before it; beta may break in a minor version, with a line in CHANGELOG.md; experimental may break in any version.
+// On-disk formats and annotations are part of the promise.
 //
 // # How the parts meet
 //
@@ -65,10 +65,10 @@
 //
 //	source -> fetch -> gate -> decode -> validate -> checkpoint -> lkg: on trial -> restart -> probes -> lkg: promoted or rejected
 //
-// In every package a pure function decides (what was seen, what is wanted, the time, in; actions and reasons out), and a thin
-// loop acts. Dry run, status commands and production call the same function, so that a dry run cannot lie. Reconcilers have
-// the shape Reconcile(ctx, key) (after, err); Run(ctx) owns its goroutines and returns when ctx ends. No package has mutable
-// state of its own, runs anything at import, logs from a leaf, or ends the process.
+// In every package a pure function decides (what was seen, what is wanted, the time, in; actions and reasons out), and
+// a thin loop acts. Dry run, status commands and production call the same function, so that a dry run cannot lie.
+// Reconcilers have the shape Reconcile(ctx, key) (after, err); Run(ctx) owns its goroutines and returns when ctx ends.
+// No package has mutable state of its own, runs anything at import, logs from a leaf, or ends the process.
 //
 // # Failure model
 //
@@ -85,9 +85,10 @@
 //   - A config decodes, passes every check, and still brings the process down.
 //   - Objects are edited, deleted and recreated under the same name. Identity is the UID and the digest of bytes.
 //
-// Nothing here is built for an attacker who is root on the node or administers the cluster, for a disk that acknowledges a
-// flush that it has not done, or for two owners who force the same directory on each other past its lock.
+// Nothing here is built for an attacker who is root on the node or administers the cluster, for a disk that
+// acknowledges a flush that it has not done, or for two owners who force the same directory on each other past its
+// lock.
 //
-// Nothing that cannot be undone (a restart, a reboot, an eviction, a deletion) happens before the record of the intent is
-// acknowledged. If intent cannot be recorded, nothing is done, and the report says so.
+// Nothing that cannot be undone (a restart, a reboot, an eviction, a deletion) happens before the record of the intent
+// is acknowledged. If intent cannot be recorded, nothing is done, and the report says so.
 package belay

@@ -47,7 +47,7 @@ func spoilers(t *testing.T) map[string]func(whole []byte) []byte {
 }
 
 func reasonOf(key string) string {
-	word, _, _ := strings.Cut(string(key), ",")
+	word, _, _ := strings.Cut(key, ",")
 	return word
 }
 
@@ -63,13 +63,12 @@ func storeOf(t *testing.T) string {
 	return dir
 }
 
-// Damage of the newest, found at Open or by a Get: the one before is returned, with a report; the file is set aside; the
-// number stays taken; and all of that still holds after a restart, until the next Put.
-// L-CS-06.
+// Damage of the newest, found at Open or by a Get: the one before is returned, with a report; the file is set aside;
+// the number stays taken; and all of that still holds after a restart, until the next Put. L-CS-06.
 func TestDamageFallsBackIsReportedAndSetAside(t *testing.T) {
 	for key, spoil := range spoilers(t) {
 		for _, live := range []bool{false, true} {
-			t.Run(strings.ReplaceAll(string(key), ", ", "-")+map[bool]string{false: "/at-open", true: "/while-open"}[live], func(t *testing.T) {
+			t.Run(strings.ReplaceAll(key, ", ", "-")+map[bool]string{false: "/at-open", true: "/while-open"}[live], func(t *testing.T) {
 				checkFallback(t, reasonOf(key), spoil, live)
 			})
 		}
@@ -122,7 +121,7 @@ func TestAllDamagedIsNotAbsent(t *testing.T) {
 		if reason == reasonForeign {
 			continue
 		}
-		t.Run(strings.ReplaceAll(string(key), ", ", "-"), func(t *testing.T) {
+		t.Run(strings.ReplaceAll(key, ", ", "-"), func(t *testing.T) {
 			dir := storeOf(t)
 			for gen := range uint64(3) {
 				path := place(dir, "a", gen+1)

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What follows has a Store run on a checkpointtest.Disk. The seam stays inside the package: a public one would bind every later
-// change of the protocol. Package checkpointtest imports this one, so it is met by its methods.
+// What follows has a Store run on a checkpointtest.Disk. The seam stays inside the package: a public one would bind
+// every later change of the protocol. Package checkpointtest imports this one, so it is met by its methods.
 
 type diskFile interface {
 	io.ReaderAt

@@ -60,9 +60,9 @@
 // Open, and only then acknowledges and drops what the new generation made surplus. That is 2 fsyncs; concurrent Puts
 // into one directory share the second. The first Put into a new directory costs one more, for the entry of the
 // directory itself. A payload equal to the newest acknowledged one costs none. After a failed fsync the file is
-// abandoned and a new one is written, at most 3 times in all. The payload is never copied: up to 256 KiB header, payload
-// and end mark go to the kernel in one call; beyond that the payload goes first, and the disk works on it while its
-// digest is made.
+// abandoned and a new one is written, at most 3 times in all. The payload is never copied: up to 256 KiB header,
+// payload and end mark go to the kernel in one call; beyond that the payload goes first, and the disk works on it while
+// its digest is made.
 //
 // Generations are dropped beyond [Options.Generations], but never one of the two newest that verified.
 //

@@ -175,6 +175,23 @@ type legacy struct {
 
 func wholeLegacy(content []byte) error { return json.Unmarshal(content, &legacy{}) }
 
+// readContent writes a file and reads it: it gives what was read, and the reason of its damage.
+func readContent(t *testing.T, path string, content []byte, check func([]byte) error) (got, reason string) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := checkpoint.ReadFile(path, check)
+	if err == nil {
+		return string(read), ""
+	}
+	var corrupt *checkpoint.CorruptError
+	if !errors.As(err, &corrupt) || !errors.Is(err, checkpoint.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%q: %v, want a CorruptError", content, err)
+	}
+	return string(read), corrupt.Damage[0].Reason
+}
+
 // Each truncation of a legacy file, each tail of zeros, and an empty file is damage with a reason,
 // and what was read is there to be looked at. The whole file is read.
 func TestReadFileOfOthers(t *testing.T) {
@@ -185,18 +202,7 @@ func TestReadFileOfOthers(t *testing.T) {
 	}
 	read := func(content []byte, check func([]byte) error) (string, string) {
 		t.Helper()
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got, err := checkpoint.ReadFile(path, check)
-		if err == nil {
-			return string(got), ""
-		}
-		var corrupt *checkpoint.CorruptError
-		if !errors.As(err, &corrupt) || !errors.Is(err, checkpoint.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%q: %v, want a CorruptError", content, err)
-		}
-		return string(got), corrupt.Damage[0].Reason
+		return readContent(t, path, content, check)
 	}
 	for n := range len(whole) {
 		want := "content"

@@ -136,7 +136,8 @@ func TestFileSetOpensItsOwnDirectoriesOnly(t *testing.T) {
 	}
 	sub := filepath.Join(dir, "sub")
 	set := openFiles(t, filepath.Join(dir, "set"))
-	if err := set.Apply(t.Context(), []checkpoint.File{{Path: filepath.Join(sub, "a"), Content: []byte("a")}}); err != nil {
+	file := checkpoint.File{Path: filepath.Join(sub, "a"), Content: []byte("a")}
+	if err := set.Apply(t.Context(), []checkpoint.File{file}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(sub); err != nil || info.Mode() != fs.ModeDir|fs.ModeSetgid|0o755 {
@@ -148,10 +149,16 @@ func TestFileSetOpensItsOwnDirectoriesOnly(t *testing.T) {
 		act  func(d *checkpointtest.Disk) error
 		want fs.FileMode
 	}{
-		"made by Apply":           {"mkdir /etc/tls/new", func(*checkpointtest.Disk) error { return nil }, 0o755},
-		"cut off after its mkdir": {"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o100) }, 0o755},
-		"made by another program": {"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o700) }, 0o700},
-		"closed since":            {"mkdir /etc/tls/new", func(d *checkpointtest.Disk) error { return d.Chmod("/etc/tls", 0o700) }, 0o700},
+		"made by Apply": {"mkdir /etc/tls/new", func(*checkpointtest.Disk) error { return nil }, 0o755},
+		"cut off after its mkdir": {
+			"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o100) }, 0o755,
+		},
+		"made by another program": {
+			"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o700) }, 0o700,
+		},
+		"closed since": {
+			"mkdir /etc/tls/new", func(d *checkpointtest.Disk) error { return d.Chmod("/etc/tls", 0o700) }, 0o700,
+		},
 	} {
 		s := cutBefore(t, nil, c.call, new)
 		err := errors.Join(c.act(s.d), s.open())
@@ -221,7 +228,9 @@ func TestFileSetWaitsForAFileSystem(t *testing.T) {
 // The way out for a file that is lost, as a reboot loses those in /run: put any file in its place.
 func TestFileSetGivesUpALostFile(t *testing.T) {
 	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
-	old := []checkpoint.File{{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")}}
+	old := []checkpoint.File{
+		{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")},
+	}
 	s := cutBefore(t, old, "replace "+netDir+"/.a.conf",
 		checkpoint.File{Path: cert, Content: []byte("new")}, checkpoint.File{Path: conf, Content: []byte("new")})
 	if err := errors.Join(s.d.Rename(tlsDir, "/etc/elsewhere"), s.d.Mkdir(tlsDir, 0o755)); err != nil {
@@ -237,7 +246,9 @@ func TestFileSetGivesUpALostFile(t *testing.T) {
 // What can not be opened does not keep the files elsewhere from being restored.
 func TestFileSetRestoresWhatItCan(t *testing.T) {
 	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
-	old := []checkpoint.File{{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")}}
+	old := []checkpoint.File{
+		{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")},
+	}
 	s := cutBefore(t, old, "replace "+tlsDir+"/.cert",
 		checkpoint.File{Path: conf, Content: []byte("new")}, checkpoint.File{Path: cert, Content: []byte("new")})
 	if err := s.d.Rename(tlsDir, "/etc/elsewhere"); err != nil {

@@ -239,6 +239,26 @@ func (c *countdown) Err() error {
 	return nil
 }
 
+// disturbApply applies a set of the files a, which is there, and b. At a step, the context ends, or another program
+// writes b.
+func disturbApply(t *testing.T, dir string, at int, cancel bool) error {
+	t.Helper()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := os.WriteFile(a, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	set := openFiles(t, filepath.Join(dir, "set"))
+	ctx := &countdown{Context: t.Context(), left: at, cancel: cancel}
+	if !cancel {
+		ctx.act = func() error { return os.WriteFile(b, []byte("of another"), 0o600) }
+	}
+	err := set.Apply(ctx, []checkpoint.File{{Path: a, Content: []byte("new")}, {Path: b, Content: []byte("new")}})
+	if errors.Join(ctx.err, os.RemoveAll(filepath.Join(dir, "set"))) != nil {
+		t.Fatal(ctx.err)
+	}
+	return err
+}
+
 // Wherever the context ends, or another program writes one of the files, the set is whole or as it
 // was; the write of the other program stays.
 func TestFileSetIsUndoneAtEveryStep(t *testing.T) {
@@ -247,18 +267,7 @@ func TestFileSetIsUndoneAtEveryStep(t *testing.T) {
 		for at := 1; at < 60; at++ {
 			dir := t.TempDir()
 			a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-			if err := os.WriteFile(a, []byte("old"), 0o640); err != nil {
-				t.Fatal(err)
-			}
-			set := openFiles(t, filepath.Join(dir, "set"))
-			ctx := &countdown{Context: t.Context(), left: at, cancel: cancel}
-			if !cancel {
-				ctx.act = func() error { return os.WriteFile(b, []byte("of another"), 0o600) }
-			}
-			err := set.Apply(ctx, []checkpoint.File{{Path: a, Content: []byte("new")}, {Path: b, Content: []byte("new")}})
-			if errors.Join(ctx.err, os.RemoveAll(filepath.Join(dir, "set"))) != nil {
-				t.Fatal(ctx.err)
-			}
+			err := disturbApply(t, dir, at, cancel)
 			got, _ := os.ReadFile(b)
 			switch {
 			case err == nil && string(got) == "new":

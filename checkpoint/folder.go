@@ -65,8 +65,8 @@ func newFolder(dir string, fd int, id fileID, sys fsys) *folder {
 	return f
 }
 
-// open readies the folder's descriptors: the one for fsync has to be there before the first change, so that no error of the
-// disk gets by unseen.
+// open readies the folder's descriptors: the one for fsync has to be there before the first change, so that no error of
+// the disk gets by unseen.
 func (f *folder) open() error {
 	fd, err := f.barrier.sys.openAt(f.fd, ".", openDir)
 	if err == nil {

@@ -48,8 +48,8 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// D7: on a full disk a pending record still fits into the ballast; then Put says so, and everything is readable; and with room
-// again, the store works and has its ballast back.
+// D7: on a full disk a pending record still fits into the ballast; then Put says so, and everything is readable; and
+// with room again, the store works and has its ballast back.
 func TestFullDiskUsesTheBallastOnce(t *testing.T) {
 	tier.System(t, tier.Root, tier.Mount)
 	disk := smallDisk(t, "size=8m")

@@ -41,9 +41,9 @@ func nameIn(dir, base string) name {
 
 func (n name) String() string { return n.full }
 
-// ValidateStream returns nil for a name that a Store accepts: one or two segments with a slash between them, each of 1 to
-// 128 characters from a-z, 0-9, dot, underscore and minus, starting with a letter or a digit, without two dots in a row.
-// The first of two must not read as the name of a record's file. Other errors match [ErrName].
+// ValidateStream returns nil for a name that a Store accepts: one or two segments with a slash between them, each of 1
+// to 128 characters from a-z, 0-9, dot, underscore and minus, starting with a letter or a digit, without two dots in a
+// row. The first of two must not read as the name of a record's file. Other errors match [ErrName].
 func ValidateStream(stream string) error {
 	_, err := parseName(stream)
 	return err
@@ -178,7 +178,7 @@ func asideFile(base string, gen uint64, r string) string {
 	if r == reasonForeign {
 		return recordFile(base, gen) + "." + foreignTail
 	}
-	return recordFile(base, gen) + "." + damagedTail + string(r)
+	return recordFile(base, gen) + "." + damagedTail + r
 }
 
 func unsureFile(base string) string { return base + "." + unsureTail }

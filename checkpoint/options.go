@@ -45,8 +45,8 @@ type Options struct {
 	Generations int
 	// MaxPayload is the largest payload that Put takes, in bytes; 0 = 4 MiB. It does not bound reading.
 	MaxPayload int64
-	// MaxStore bounds all files of the store together, in bytes; 0 = 64 MiB. A Put that would go above it returns
-	// ErrFull, after everything below the two newest verified generations of each stream was dropped. The marks that keep the
+	// MaxStore bounds all files of the store together, in bytes; 0 = 64 MiB. A Put that would go above it returns ErrFull,
+	// after everything below the two newest verified generations of each stream was dropped. The marks that keep the
 	// numbers of deleted streams are not counted: they are empty, but for one that a crash left in the middle of a Delete.
 	MaxStore int64
 	// Ballast is how many bytes are set aside in a file that is given back when the disk is full, so that a pending record

@@ -13,12 +13,13 @@ import (
 // tries is how many new files are written after errors of the disk, before Put gives up.
 const tries = 3
 
-// Put makes payload the newest record of a stream. When it returned nil, the record is durable. A payload equal to the newest
-// acknowledged one is not written again and costs no fsync. Put does not keep payload; a payload of 0 bytes is one like others.
+// Put makes payload the newest record of a stream. When it returned nil, the record is durable. A payload equal to the
+// newest acknowledged one is not written again and costs no fsync. Put does not keep payload; a payload of 0 bytes is
+// one like others.
 //
 // Errors match [ErrNotWritten] or [ErrIndeterminate] and, where there is one of these causes, [ErrFull], [ErrReadOnly],
-// [ErrTooLarge], [ErrTooNew], [ErrMoved], [ErrUntrusted], [ErrName], [fs.ErrClosed], or the context's. The context is looked at
-// before each step up to the rename; a system call under way is not interrupted.
+// [ErrTooLarge], [ErrTooNew], [ErrMoved], [ErrUntrusted], [ErrName], [fs.ErrClosed], or the context's. The context is
+// looked at before each step up to the rename; a system call under way is not interrupted.
 func (s *Store) Put(ctx context.Context, stream string, payload []byte) error {
 	if err := s.putName(ctx, stream, payload); err != nil {
 		return fmt.Errorf("putting %s: %w", quoted(stream), notWritten(err))
@@ -169,8 +170,8 @@ func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uin
 	return s.publish(ctx, st, temp, g)
 }
 
-// writeFile writes a temporary file and makes its content durable. After an error of the disk it starts again with a new
-// one: the system reports such an error once, and a second fsync of the same file would prove nothing.
+// writeFile writes a temporary file and makes its content durable. After an error of the disk it starts again with a
+// new one: the system reports such an error once, and a second fsync of the same file would prove nothing.
 func (s *Store) writeFile(ctx context.Context, st *stream) (temp string, err error) {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {

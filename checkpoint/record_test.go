@@ -47,9 +47,8 @@ func TestFormatVersion1IsReadAndWrittenAsEver(t *testing.T) {
 	}
 }
 
-// D9, E2: of a record of 4 KiB, each of the 32,768 bits flipped; of smaller ones as well; each cut, growth, and block of zeros.
-// Nothing is accepted, and nothing is taken for a newer format, which would block its stream.
-// L-CS-05.
+// D9, E2: of a record of 4 KiB, each of the 32,768 bits flipped; of smaller ones as well; each cut, growth, and block
+// of zeros. Nothing is accepted, and nothing is taken for a newer format, which would block its stream. L-CS-05.
 func TestFaultD9BitRot(t *testing.T) {
 	const page = 4096
 	empty := len(encode(sample(), nil))

@@ -98,7 +98,8 @@ func (s *Store) openBallast() {
 	s.makeBallast()
 }
 
-// restoreBallast makes the ballast again when there is plenty of room: taking the last of it would only have to be undone.
+// restoreBallast makes the ballast again when there is plenty of room: taking the last of it would only have to be
+// undone.
 func (s *Store) restoreBallast() {
 	s.mu.Lock()
 	held := s.ballast

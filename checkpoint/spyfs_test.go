@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// spyFS is the kernel with an ear in front: it notes every call that can change the disk or fail, and lets a test fail one,
-// before or after it was done.
+// spyFS is the kernel with an ear in front: it notes every call that can change the disk or fail, and lets a test fail
+// one, before or after it was done.
 type spyFS struct {
 	linuxFS
 	before func(call) error // an error instead of the call; nil = none

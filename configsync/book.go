@@ -169,8 +169,8 @@ func (s *Syncer[T]) validate(ctx context.Context, cfg T) error {
 // perBinary is a proof whose answers depend on a program of the node, such as the installed kubelet.
 type perBinary interface{ ForEachBinary() bool }
 
-// judgeAgain asks the proofs that depend on the node's program about the configs that are no longer on trial, before the
-// program is started: it may have been replaced. A refusal holds for this start. A proof that is undecided says
+// judgeAgain asks the proofs that depend on the node's program about the configs that are no longer on trial, before
+// the program is started: it may have been replaced. A refusal holds for this start. A proof that is undecided says
 // nothing: a good config is not left for that.
 func (b *book[T]) judgeAgain(ctx context.Context, st *lkg.State) {
 	var asked []Inspector

@@ -13,15 +13,16 @@ import (
 
 // A ChangePolicy says what a node may change, and what a change takes from it. Package configsync/fields has one.
 type ChangePolicy interface {
-	// Judge compares the entry of two configs. from is empty for built-in defaults. disruption is None, Restart or Drain, or empty
-	// where it is not known. The error says that the change is refused; it names fields and reasons, never a value.
+	// Judge compares the entry of two configs. from is empty for built-in defaults. disruption is None, Restart or Drain,
+	// or empty where it is not known. The error says that the change is refused; it names fields and reasons, never a
+	// value.
 	Judge(from, to []byte) (disruption string, err error)
 }
 
 // An Inspector judges an object itself, bytes and all.
 type Inspector interface {
-	// Inspect returns nil, or an error that says what is wrong and repeats nothing of the object's data. An error that wraps
-	// [ErrUndecided] says nothing about the object: it is asked again. It must end with ctx.
+	// Inspect returns nil, or an error that says what is wrong and repeats nothing of the object's data. An error that
+	// wraps [ErrUndecided] says nothing about the object: it is asked again. It must end with ctx.
 	Inspect(ctx context.Context, key string, o Object) error
 }
 
@@ -69,8 +70,9 @@ func open(c lkg.Check) bool {
 	return c.Outcome == lkg.CheckUnavailable || c.Outcome == lkg.CheckUndecided
 }
 
-// judged is check, and for a config that has not become the last known good one also what it would change there, and the proofs.
-// So that verdict is the same before a config is adopted, at each start of its trial, and after it was refused and forgotten.
+// judged is check, and for a config that has not become the last known good one also what it would change there, and
+// the proofs. So that verdict is the same before a config is adopted, at each start of its trial, and after it was
+// refused and forgotten.
 func (b *book[T]) judged(ctx context.Context, st *lkg.State, r lkg.Ref) lkg.Check {
 	c := b.check(ctx, r)
 	if c.Outcome != lkg.CheckOK || r.IsLocal() || !r.Same(st.Current.Ref) || r.Same(st.LastKnownGood) {
@@ -124,7 +126,8 @@ func (s *Syncer[T]) permit(from, to []byte) (c lkg.Check) {
 	return lkg.Check{Outcome: lkg.CheckOK}
 }
 
-// before gives the config that a change is measured against: the last known good one, or what would be used in its place.
+// before gives the config that a change is measured against: the last known good one, or what would be used in its
+// place.
 func (b *book[T]) before(ctx context.Context, st *lkg.State) (lkg.Ref, []byte) {
 	for _, r := range []lkg.Ref{st.LastKnownGood, st.Previous} {
 		if r.IsLocal() {

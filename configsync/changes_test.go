@@ -85,7 +85,8 @@ func (n *node) refused(o configsync.Object, cause string) {
 	}
 }
 
-// C-20: a change that the policy forbids is refused before anything of it is stored or restarted, from the local config on.
+// C-20: a change that the policy forbids is refused before anything of it is stored or restarted, from the local config
+// on.
 func TestForbiddenChangeIsRefusedBeforeAdoption(t *testing.T) {
 	onNodeWith(t, withPolicy, func(n *node) {
 		v0 := n.push("v0", "good-0:b")
@@ -132,8 +133,8 @@ func TestLocalBaseOfChanges(t *testing.T) {
 	})
 }
 
-// R-CS-66: a config that was refused and forgotten is judged by the policy again: by a live agent, by one that is started meanwhile, and by
-// another version of the agent, which doesn't know what the one before has refused.
+// R-CS-66: a config that was refused and forgotten is judged by the policy again: by a live agent, by one that is
+// started meanwhile, and by another version of the agent, which doesn't know what the one before has refused.
 func TestForgottenConfigIsJudgedAgain(t *testing.T) {
 	version := "v1.2.3"
 	tune := func(o *configsync.Options[string]) { withPolicy(o); o.Version = version }
@@ -171,7 +172,8 @@ func TestForgottenConfigIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// A config on trial is judged at each start: against the last known good one, so that a policy that was made stricter is kept.
+// A config on trial is judged at each start: against the last known good one, so that a policy that was made stricter
+// is kept.
 func TestTrialIsJudgedAtEachStart(t *testing.T) {
 	strict := false
 	tune := func(o *configsync.Options[string]) {
@@ -205,7 +207,8 @@ func TestTrialIsJudgedAtEachStart(t *testing.T) {
 	})
 }
 
-// C-22: a last known good config that is lost does not stop the way to a new one: the next to go back to stands in for it.
+// C-22: a last known good config that is lost does not stop the way to a new one: the next to go back to stands in for
+// it.
 func TestLostGoodConfigDoesNotBlockThePolicy(t *testing.T) {
 	onNodeWith(t, withPolicy, func(n *node) {
 		o := n.push("v1", "good-1:a")
@@ -272,7 +275,8 @@ func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
 	})
 }
 
-// A proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it can be had.
+// A proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it
+// can be had.
 func TestProofComesBeforeAdoption(t *testing.T) {
 	proof := inspecting(map[string]error{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {
@@ -301,7 +305,8 @@ func TestProofComesBeforeAdoption(t *testing.T) {
 	})
 }
 
-// What an Inspector refuses is not decoded and not stored; it is asked again at each load, and never about the local config.
+// What an Inspector refuses is not decoded and not stored; it is asked again at each load, and never about the local
+// config.
 func TestInspectorIsAskedAtEachLoad(t *testing.T) {
 	unsigned := inspecting(map[string]error{"panic": errors.New("no good signature"), "init": errors.New("asked about the local config")})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Inspectors = []configsync.Inspector{unsigned} }, func(n *node) {
@@ -331,7 +336,8 @@ func TestInspectorIsAskedAtEachLoad(t *testing.T) {
 	})
 }
 
-// C-20: a rollout's agent is told what a config takes from the node, and that the policy forbids it, before anything is adopted.
+// C-20: a rollout's agent is told what a config takes from the node, and that the policy forbids it, before anything is
+// adopted.
 func TestSteeredKnowsWhatAConfigDisrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -82,8 +82,8 @@ func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 	return convert(doc, root)
 }
 
-// convert gives the document as JSON, by the parser that Kubernetes uses, which is not the one that root comes from. Where the
-// two see another structure, what was checked is not what would be used.
+// convert gives the document as JSON, by the parser that Kubernetes uses, which is not the one that root comes from.
+// Where the two see another structure, what was checked is not what would be used.
 func convert(doc []byte, root *yamlv3.Node) ([]byte, error) {
 	out, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
@@ -156,9 +156,9 @@ func scan(doc []byte, l GateLimits) error {
 	return nil
 }
 
-// separators weighs the bytes that can make a parser allocate, also where they stand inside a text: about the number of nodes for
-// a document of many small values, and less than it for none. A node costs a parser some two hundred bytes, so this is what keeps
-// a document of two bytes a node from being parsed at all.
+// separators weighs the bytes that can make a parser allocate, also where they stand inside a text: about the number of
+// nodes for a document of many small values, and less than it for none. A node costs a parser some two hundred bytes,
+// so this is what keeps a document of two bytes a node from being parsed at all.
 func separators(doc []byte) int {
 	weight := 0
 	for i, c := range doc {
@@ -205,8 +205,8 @@ func parse(doc []byte) (*yamlv3.Node, error) {
 	return top, nil
 }
 
-// syntaxError keeps the line of a parser's error. Its text may hold a part of the document, so only known texts are told, in other
-// words.
+// syntaxError keeps the line of a parser's error. Its text may hold a part of the document, so only known texts are
+// told, in other words.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	var line int
@@ -322,8 +322,8 @@ func isNoNumber(s string) bool {
 	return false
 }
 
-// fold maps all strings to one that a reader who ignores case could take for each other. It knows more variants than lower case:
-// the Kelvin sign reads as k, and the long s as s.
+// fold maps all strings to one that a reader who ignores case could take for each other. It knows more variants than
+// lower case: the Kelvin sign reads as k, and the long s as s.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -19,8 +19,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// words is a codec whose configs are single words: "good…" is good, "crash…" crashes the child 2 s after its start, "sick…" fails
-// its probe, "invalid…" fails validation, "panic…" panics in the codec; anything else can't be decoded.
+// words is a codec whose configs are single words: "good…" is good, "crash…" crashes the child 2 s after its start,
+// "sick…" fails its probe, "invalid…" fails validation, "panic…" panics in the codec; anything else can't be decoded.
 type words struct{}
 
 func (words) Decode(key string, o configsync.Object) (string, lkg.Limits, error) {

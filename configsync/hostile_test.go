@@ -39,8 +39,8 @@ func hostileObject(parts map[string]string) ([]byte, error) {
 	})
 }
 
-// FuzzHostileObject gives a real store whatever calls itself an object, under the UID that it names, as a Syncer would: no file beside the
-// store comes, goes or changes, and what is accepted lies below checkpoints/. S-CS-01.
+// FuzzHostileObject gives a real store whatever calls itself an object, under the UID that it names, as a Syncer would:
+// no file beside the store comes, goes or changes, and what is accepted lies below checkpoints/. S-CS-01.
 func FuzzHostileObject(f *testing.F) {
 	for _, s := range []string{"a", "..", "../x", "/etc/passwd", "a/b", "a\x00b", "..data", strings.Repeat("k", 300), "kubel\u0435t", "a\\b", "CON", "%2e%2e"} {
 		f.Add(s, someUID)
@@ -99,13 +99,14 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// moves says whether a character can do more than stand in a line: control characters, and those that turn the direction of text.
+// moves says whether a character can do more than stand in a line: control characters, and those that turn the
+// direction of text.
 func moves(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
 }
 
-// FuzzErrorsAreOneLine: whatever stands for a name, a key, a limit or a field, the error that comes of it is valid text of one line, in which nothing
-// moves the cursor, clears the screen, or turns the text around. S-CS-11.
+// FuzzErrorsAreOneLine: whatever stands for a name, a key, a limit or a field, the error that comes of it is valid text
+// of one line, in which nothing moves the cursor, clears the screen, or turns the text around. S-CS-11.
 func FuzzErrorsAreOneLine(f *testing.F) {
 	for _, s := range []string{"a", "\x1b[2J", "\x1b]0;title\x07", "a\nb", "a\r", "\u202egnp.exe", "\u2066x", "\x00", "\xff", "\u0085", "\u2028", "%s%n", strings.Repeat("\x1b", 300)} {
 		f.Add(s)
@@ -145,8 +146,8 @@ func FuzzErrorsAreOneLine(f *testing.F) {
 	})
 }
 
-// TestCompressedConfigIsNotTaken: a gzip of zeros that fits into a ConfigMap is a config in no form: neither as text, nor in base64, nor as binary data;
-// and it is refused without being unpacked. S-CS-04.
+// TestCompressedConfigIsNotTaken: a gzip of zeros that fits into a ConfigMap is a config in no form: neither as text,
+// nor in base64, nor as binary data; and it is refused without being unpacked. S-CS-04.
 func TestCompressedConfigIsNotTaken(t *testing.T) {
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -195,8 +196,9 @@ type zeros struct{}
 // Read gives zeros.
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHostileSizesAreRefusedAtOnce: configs beyond the limits of size, depth, nodes and keys are refused before they are decoded: 32 MiB of memory are
-// enough, and some times as long as it takes to read the object as JSON, on the same machine at the same time. S-CS-02.
+// TestHostileSizesAreRefusedAtOnce: configs beyond the limits of size, depth, nodes and keys are refused before they
+// are decoded: 32 MiB of memory are enough, and some times as long as it takes to read the object as JSON, on the same
+// machine at the same time. S-CS-02.
 func TestHostileSizesAreRefusedAtOnce(t *testing.T) {
 	many := map[string]string{}
 	for i := range 1001 {

@@ -12,8 +12,8 @@ import (
 // A Codec turns an object into a typed config and the limits that travel with it.
 type Codec[T any] interface {
 	// Decode decodes the entry named key. It must be strict: an unknown field, kind or version is an error. It must be
-	// deterministic, and must never panic or allocate without bound, whatever the bytes are. Limits that the object doesn't
-	// carry are zero and take the Syncer's defaults. Errors name fields, never values.
+	// deterministic, and must never panic or allocate without bound, whatever the bytes are. Limits that the object
+	// doesn't carry are zero and take the Syncer's defaults. Errors name fields, never values.
 	Decode(key string, o Object) (T, lkg.Limits, error)
 }
 
@@ -68,7 +68,8 @@ const (
 // A Restarter restarts what is configured, after the change was recorded.
 type Restarter interface {
 	// Restart returns nil when a restart is under way or done, and the Syncer runs on. An error ends [Syncer.Run], which
-	// returns it: so a Restarter that wants the process to exit returns an error that carries the exit code. No Restarter exits.
+	// returns it: so a Restarter that wants the process to exit returns an error that carries the exit code. No Restarter
+	// exits.
 	Restart(ctx context.Context, c Change) error
 }
 

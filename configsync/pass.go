@@ -119,8 +119,8 @@ func (s *Syncer[T]) fetch(ctx context.Context, spec Spec) (Object, error) {
 	return obj, CheckObject(spec, obj)
 }
 
-// CheckObject says whether obj is the object that spec names and may be used under its policy. Its errors wrap [ErrMismatch]
-// and [ErrMutable]; a Fetcher may use it, the Syncer always does.
+// CheckObject says whether obj is the object that spec names and may be used under its policy. Its errors wrap
+// [ErrMismatch] and [ErrMutable]; a Fetcher may use it, the Syncer always does.
 func CheckObject(spec Spec, obj Object) error {
 	if err := validateUID(obj.UID); err != nil {
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
@@ -141,8 +141,8 @@ func CheckObject(spec Spec, obj Object) error {
 	return nil
 }
 
-// takeAgain takes a config that is assigned already, and has no checkpoint. It may be assigned because it was refused, and forgotten since:
-// then it is judged anew.
+// takeAgain takes a config that is assigned already, and has no checkpoint. It may be assigned because it was refused,
+// and forgotten since: then it is judged anew.
 func (s *Syncer[T]) takeAgain(ctx context.Context, ref lkg.Ref, obj Object) (time.Duration, *lkg.BadEntry, error) {
 	if !s.snapshot().active.Ref.Same(ref) {
 		if refused, err := s.refuse(ctx, ref, obj); refused != nil || err != nil {
@@ -162,8 +162,8 @@ func (s *Syncer[T]) keepCurrent(ctx context.Context, ref lkg.Ref, obj Object) er
 	return s.settle(ctx, false)
 }
 
-// refuse returns the entry that is held against ref, judging it first if nothing is held yet. What is refused is assigned only
-// while the last known good config runs, so that assigning it changes nothing on the node.
+// refuse returns the entry that is held against ref, judging it first if nothing is held yet. What is refused is
+// assigned only while the last known good config runs, so that assigning it changes nothing on the node.
 func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.BadEntry, error) {
 	entry := listed(s.tracker.State(), ref)
 	if entry == nil {
@@ -189,8 +189,9 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 	return entry, nil
 }
 
-// adopt stores the object, records it as current, and restarts. A kill between any two steps is made good by the next start or
-// the next pass. What the start reports is the whole news: that the source is clear again, and which generation of it was acted upon, too.
+// adopt stores the object, records it as current, and restarts. A kill between any two steps is made good by the next
+// start or the next pass. What the start reports is the whole news: that the source is clear again, and which
+// generation of it was acted upon, too.
 func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Object) error {
 	if err := s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw); err != nil {
 		return fmt.Errorf("storing the checkpoint: %w", err)

@@ -17,8 +17,9 @@ type restartError struct{ err error }
 
 func (e *restartError) Error() string { return e.err.Error() }
 
-// next is what a planned restart would lead to, by the same function that decides at a start. Trouble in finding the wanted
-// config is left out: it never changes a live process. recorded says that the restart's own record can be relied upon.
+// next is what a planned restart would lead to, by the same function that decides at a start. Trouble in finding the
+// wanted config is left out: it never changes a live process. recorded says that the restart's own record can be relied
+// upon.
 func (s *Syncer[T]) next(ctx context.Context, now live[T], recorded bool) lkg.Verdict {
 	st := s.tracker.State()
 	st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}
@@ -26,8 +27,8 @@ func (s *Syncer[T]) next(ctx context.Context, now live[T], recorded bool) lkg.Ve
 		func(r lkg.Ref) lkg.Check { return now.book.judged(ctx, &st, r) })
 }
 
-// settle restarts what is configured if the next start would use another config than the running one. written says that a
-// record was just acknowledged, so the store works even if it refused the last start.
+// settle restarts what is configured if the next start would use another config than the running one. written says that
+// a record was just acknowledged, so the store works even if it refused the last start.
 func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	if err := s.restarting.acquire(ctx); err != nil {
 		return err
@@ -70,8 +71,8 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	return nil
 }
 
-// planRestart writes the marker without which the restart would count against the config. meanwhile says that a start has come after that
-// epoch: a restart would end what has just begun, so nothing is written.
+// planRestart writes the marker without which the restart would count against the config. meanwhile says that a start
+// has come after that epoch: a restart would end what has just begun, so nothing is written.
 func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict, epoch int) (meanwhile bool, err error) {
 	if err := s.turn.acquire(ctx); err != nil {
 		return false, err

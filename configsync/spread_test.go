@@ -14,7 +14,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// R-CS-62: each start is on record before anything else can fail: before a config is decoded, also at a start that is refused.
+// R-CS-62: each start is on record before anything else can fail: before a config is decoded, also at a start that is
+// refused.
 func TestStartIsOnRecordBeforeAnythingIsDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -29,7 +29,8 @@ type Status struct {
 	// Error is the cause of the last trouble in finding or fetching the wanted config, or why what runs is not healthy
 	// where the Condition has another cause; empty when there is none.
 	Error string
-	// Alarm is set when nothing is left to roll back to, or when what was rolled back to, or was promoted, is not well; empty otherwise.
+	// Alarm is set when nothing is left to roll back to, or when what was rolled back to, or was promoted, is not well;
+	// empty otherwise.
 	Alarm string
 	// Condition is the summary with the literal texts of the ConfigOK node condition.
 	Condition lkg.Condition

@@ -9,9 +9,10 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Disruption says what the change from the config in use to another one takes from the node, in the words of a rollout's agent: None, Restart or
-// Drain. It is empty where that is not known: without Options.Changes, or while the other config can't be had. refused is why the change would be
-// refused; empty where it would not. Nothing is adopted. The error is [ErrNotStarted] before Bootstrap.
+// Disruption says what the change from the config in use to another one takes from the node, in the words of a
+// rollout's agent: None, Restart or Drain. It is empty where that is not known: without Options.Changes, or while the
+// other config can't be had. refused is why the change would be refused; empty where it would not. Nothing is adopted.
+// The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Disruption(ctx context.Context, config string) (word, refused string, err error) {
 	if s.isMade() != nil {
 		return "", "", errNotMade

@@ -109,8 +109,8 @@ func (c *Case) isWhole() bool {
 	return known && counts && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
 }
 
-// multiply is d times n, or the longest duration there is.
-func multiply(d time.Duration, n int) time.Duration {
+// multiplyDuration is d times n, or the longest duration there is.
+func multiplyDuration(d time.Duration, n int) time.Duration {
 	if n > 0 && d > math.MaxInt64/time.Duration(n) {
 		return math.MaxInt64
 	}
@@ -179,7 +179,7 @@ func (c *Case) nextSuspect() *Case {
 	next.Signature, next.Last, next.Counted = "", nil, 0
 	next.Tolerated = max(next.Tolerated, fallbackThreshold)
 	if first.Weak && !c.Weak {
-		next.Witness = multiply(next.Witness, weakFactor)
+		next.Witness = multiplyDuration(next.Witness, weakFactor)
 	}
 	return &next
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// reportFor reports for d what the probes say, every ten seconds, and returns the first answer that is more than "wait".
+// reportFor reports for d what the probes say, every ten seconds, and returns the first answer that is more than
+// "wait".
 func (n *caseNode) reportFor(d time.Duration, probes func(round int) []lkg.ProbeResult) lkg.Progress {
 	n.t.Helper()
 	for round := range int(d / (10 * time.Second)) {
@@ -26,7 +27,8 @@ func (n *caseNode) reportFor(d time.Duration, probes func(round int) []lkg.Probe
 
 var errSick = errors.New("sick")
 
-// TestNoAnswerHidesNoFailure: R-CS-61, C-36. A probe that can't tell does not hide one that fails, all the while or in each second round.
+// TestNoAnswerHidesNoFailure: R-CS-61, C-36. A probe that can't tell does not hide one that fails, all the while or in
+// each second round.
 func TestNoAnswerHidesNoFailure(t *testing.T) {
 	silent := lkg.ProbeResult{Name: "node-ready", Required: true, Unknown: true, Err: errSick}
 	for name, every := range map[string]int{"all the while": 1, "each second round": 2} {
@@ -48,7 +50,8 @@ func TestNoAnswerHidesNoFailure(t *testing.T) {
 	}
 }
 
-// TestForgetIsATry: C-36. A promoted config that was rejected for its crashes is tried again as soon as a person says so.
+// TestForgetIsATry: C-36. A promoted config that was rejected for its crashes is tried again as soon as a person says
+// so.
 func TestForgetIsATry(t *testing.T) {
 	n := newCaseNode(t, 2, "v1", "v2")
 	for len(n.tr.State().Bad) == 0 {

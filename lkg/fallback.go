@@ -217,7 +217,7 @@ func (d *decision) suspectCurrent(cur Ref) (why string) {
 	}
 	d.openCase(RoleCurrent, cur, why, n, a)
 	if weak {
-		d.weakenCase()
+		weakenCase(d)
 	}
 	return why
 }
@@ -234,10 +234,10 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 }
 
 // weakenCase has the case that was just opened rest on boots, or on deaths of the agent, which have many causes.
-func (d *decision) weakenCase() {
+func weakenCase(d *decision) {
 	c := d.v.Case
 	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
-	c.Witness, c.Tolerated = multiply(c.Witness, weakFactor), weakThreshold
+	c.Witness, c.Tolerated = multiplyDuration(c.Witness, weakFactor), weakThreshold
 	d.v.after.settle = c.settlesWhat()
 }
 
@@ -254,11 +254,11 @@ func (d *decision) crashedBelow(r Ref) string {
 	if a.same >= sameEnds {
 		return nameBelow(d, r) + " ended in the same way, " + strconv.Itoa(a.same) + " times"
 	}
-	return d.tookDown(r)
+	return tookDown(d, r)
 }
 
 // tookDown says that short runs of r took the machine or the agent down too often, or nothing.
-func (d *decision) tookDown(r Ref) string {
+func tookDown(d *decision, r Ref) string {
 	if !mayHaveWeakEnds(&d.in.State) {
 		return ""
 	}
@@ -284,14 +284,14 @@ func nameBelow(d *decision, r Ref) string {
 // leaveFallback leaves r for what is below it. Where no case is open, r becomes the suspect of one.
 func (d *decision) leaveFallback(role Role, r Ref, why string) {
 	c, a := d.v.Case, d.accountOf(r)
-	weak := a.n <= fallbackThreshold && a.same < sameEnds && d.tookDown(r) != ""
+	weak := a.n <= fallbackThreshold && a.same < sameEnds && tookDown(d, r) != ""
 	if c != nil && c.Phase != phaseCommon {
 		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why, weak)
 		return
 	}
 	d.openCase(role, r, why, a.n, a)
 	if weak {
-		d.weakenCase()
+		weakenCase(d)
 	}
 }
 

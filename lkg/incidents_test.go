@@ -49,7 +49,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "a failed probe does not break the healthy run",
-			Func:    "Soak.after",
+			Func:    "soakRecord.after",
 			Replace: "k.Run = 0",
 			With:    "k.Run += 0",
 			Run:     "TestPromoteTable",

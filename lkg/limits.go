@@ -12,8 +12,8 @@ import (
 // Limits of one config's trial. They travel next to the payload, so that each config brings its own.
 // The zero value is usable: every zero field but CrashLoopThreshold stands for its default.
 type Limits struct {
-	// Trial is how much healthy time a config needs before it can become the last known good one. It is added up over restarts,
-	// and begins anew with each start that counts against the config. Zero means [DefaultTrial].
+	// Trial is how much healthy time a config needs before it can become the last known good one. It is added up over
+	// restarts, and begins anew with each start that counts against the config. Zero means [DefaultTrial].
 	Trial time.Duration
 	// CrashLoopThreshold is how many unexplained restarts during the trial are tolerated, 0 to 10. One more
 	// rejects the config. The start that adopts a config is never counted.
@@ -34,9 +34,9 @@ const (
 	defaultProbeDeadline  = 5 * time.Minute
 	MaxCrashLoopThreshold = 10
 
-	// fallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It has
-	// proven itself before, and what is below it is older still: a config that tolerates none of them on trial
-	// is not given up for a single one here.
+	// fallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It
+	// has proven itself before, and what is below it is older still: a config that tolerates none of them on trial is not
+	// given up for a single one here.
 	fallbackThreshold = 3
 )
 

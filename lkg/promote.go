@@ -89,25 +89,30 @@ func judgeHealth(s State, l Limits, h Health) Progress {
 	failing := h.failing()
 	p.Soak = s.Soak.after(&s, h.elapsed(), h.answer(failing), runs && s.OnTrial())
 	switch {
-	case p.Case != nil && p.judgeCase(&s, last.Used, failing):
+	case p.Case != nil && judgeCase(&p, &s, last.Used, failing):
 	case p.isSick():
 		p.suspectRunning(&s, last.Used, failing)
 	case runs && s.OnTrial():
 		p.judge(failing)
 	default:
 		p.Why = "the config in use is not on trial"
-		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && (hasUnsettled(&s) || last.Used.fallback() && !last.Settled) {
+		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && mayForgive(&s, last) {
 			p.settle = settleAll
 		}
 	}
 	return p
 }
 
+// mayForgive reports whether a start is on record that a long healthy run settles.
+func mayForgive(s *State, last *Start) bool {
+	return hasUnsettled(s) || last.Used.fallback() && !last.Settled
+}
+
 // isSick reports whether a required probe failed for too long. Where nothing lives it takes longer each time.
 func (p *Progress) isSick() bool {
 	deadline := p.Limits.ProbeDeadline
 	if p.Case.isIn(phaseCommon) {
-		deadline = multiply(deadline, 1<<min(p.Case.Rounds, maxDoublings))
+		deadline = multiplyDuration(deadline, 1<<min(p.Case.Rounds, maxDoublings))
 	}
 	return p.Soak.Last == soakFailing && p.Soak.Failing > deadline
 }
@@ -116,7 +121,7 @@ func (p *Progress) isSick() bool {
 const maxDoublings = 8
 
 // judgeCase moves an open case on. It reports whether that is all there is to say.
-func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
+func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	c := p.Case
 	suspect := c.Suspect.is(used.toRef())
 	switch {
@@ -131,24 +136,42 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 			p.closeCase()
 		}
 		return false
-	case c.Phase == phaseRetry && suspect && p.isSick():
-		p.convictSuspect(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+
-			p.Limits.ProbeDeadline.String())
-	case c.Phase == phaseRetry && suspect && s.running() && s.OnTrial():
-		return false // the promotion ends the case: less does not show that it lives
-	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
-		p.closeCase()
-		return false
-	case c.Phase == phaseRetry && !suspect && p.isSick():
-		p.leaveBelow(s, used, failing) // it runs as the suspect could not be had
-	case c.Phase == phaseRetry && !suspect:
-		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
-	case c.Phase == phaseRetry:
-		p.Result, p.Why = resultWait, "under suspicion, healthy for "+p.Soak.Run.String()+", needed: "+c.Acquit.String()
+	case suspect && c.Phase == phaseRetry:
+		return judgeSecondTry(p, s, failing)
 	case suspect:
 		p.Result, p.Why = ResultRestart, c.Reason
+	default:
+		judgeWitness(p, used, failing)
+	}
+	return true
+}
+
+// judgeSecondTry judges a suspect that is tried once more. It reports whether that is all there is to say.
+func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
+	c := p.Case
+	switch {
 	case p.isSick():
-		p.leaveBelow(s, used, failing)
+		p.convictSuspect(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+
+			p.Limits.ProbeDeadline.String())
+	case s.running() && s.OnTrial():
+		return false // the promotion ends the case: less does not show that it lives
+	case p.Soak.Run >= c.Acquit:
+		p.closeCase()
+		return false
+	default:
+		p.Result, p.Why = resultWait, "under suspicion, healthy for "+p.Soak.Run.String()+", needed: "+c.Acquit.String()
+	}
+	return true
+}
+
+// judgeWitness judges what runs below a suspect.
+func judgeWitness(p *Progress, used Used, failing string) {
+	c := p.Case
+	switch {
+	case p.isSick():
+		leaveBelow(p, used, failing)
+	case c.Phase == phaseRetry: // it runs as the suspect could not be had
+		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
 	case p.Soak.Run < c.Witness:
 		p.Result = resultWait
 		p.Why = "what runs is healthy for " + p.Soak.Run.String() + ", needed as a witness: " + c.Witness.String()
@@ -156,7 +179,6 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
 	}
-	return true
 }
 
 // closeCase ends a case without blame.
@@ -169,7 +191,7 @@ func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 }
 
 // leaveBelow leaves a config below a suspect that is not healthy either.
-func (p *Progress) leaveBelow(s *State, used Used, failing string) {
+func leaveBelow(p *Progress, used Used, failing string) {
 	name := "fallback " + label(used.toRef(), "")
 	if used.toRef().IsLocal() {
 		name = "the local config"

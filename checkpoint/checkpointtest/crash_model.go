@@ -167,7 +167,8 @@ func (i *inode) sync() {
 	i.changes = kept
 }
 
-// lose forgets what was written, as the system takes it for clean after a failed sync; names that changed stay in doubt for ever.
+// lose forgets what was written, as the system takes it for clean after a failed sync; names that changed stay in doubt
+// for ever.
 func (i *inode) lose() {
 	i.writes, i.bodies = nil, nil
 	for k := range i.changes {
@@ -240,8 +241,8 @@ type content struct {
 	hash uint64
 }
 
-// contents gives the bodies that a file may have, without those that are equal: what was durable, all that was written, the first
-// half of it, and nothing but zeros where something was written.
+// contents gives the bodies that a file may have, without those that are equal: what was durable, all that was written,
+// the first half of it, and nothing but zeros where something was written.
 func (i *inode) contents() []content {
 	if i.bodies != nil {
 		return i.bodies

@@ -21,13 +21,13 @@ import (
 // maxPayload is the limit of a checkpoint.Store that was told none, in bytes.
 const maxPayload = 4 << 20
 
-// Memory is a store in memory with the meaning, the names, the limits and the errors of a checkpoint.Store. The zero value is
-// an empty one. Close ends it until Reopen: that is its restart, and the records are still there.
+// Memory is a store in memory with the meaning, the names, the limits and the errors of a checkpoint.Store. The zero
+// value is an empty one. Close ends it until Reopen: that is its restart, and the records are still there.
 type Memory struct {
-	// OnCall, if set, is asked before each call that would succeed: op is "put", "get", "delete" or "list", name the stream or
-	// the directory. Its error is the call's, and nothing is done. An error for a put or a delete should match
-	// checkpoint.ErrNotWritten or checkpoint.ErrIndeterminate; one that matches neither is taken for the former. It must not
-	// call the Memory.
+	// OnCall, if set, is asked before each call that would succeed: op is "put", "get", "delete" or "list", name the
+	// stream or the directory. Its error is the call's, and nothing is done. An error for a put or a delete should match
+	// checkpoint.ErrNotWritten or checkpoint.ErrIndeterminate; one that matches neither is taken for the former. It must
+	// not call the Memory.
 	OnCall func(op, name string) error
 	// MaxPayload is the largest payload in bytes; 0 = 4 MiB.
 	MaxPayload int64

@@ -23,8 +23,8 @@ type Store interface {
 	Close() error
 }
 
-// Place opens the store that lives in one place. The first call finds it empty. Each later call comes after a Close, and
-// finds what was put: it is the restart of the process.
+// Place opens the store that lives in one place. The first call finds it empty. Each later call comes after a Close,
+// and finds what was put: it is the restart of the process.
 type Place func(t testing.TB) Store
 
 // TestStore checks that the stores of newPlace keep the promises of checkpoint.Store, one subtest a rule. newPlace is

@@ -22,8 +22,8 @@ type Conduct struct {
 	Sick error
 }
 
-// A Child stands for the configured process under its supervisor: it is a configsync.Restarter and a configsync.Probe, and its
-// Run starts the process again and again as a supervisor does.
+// A Child stands for the configured process under its supervisor: it is a configsync.Restarter and a configsync.Probe,
+// and its Run starts the process again and again as a supervisor does.
 type Child[T any] struct {
 	// Conduct says what a config does to the child. Nil means that every config is good.
 	Conduct func(cfg T) Conduct
@@ -97,8 +97,8 @@ func (c *Child[T]) end(asked bool) {
 	c.stop = nil
 }
 
-// Run starts the child with what Bootstrap returns, and starts it again whenever it has ended, until ctx ends. It returns the
-// error of Bootstrap when that refuses.
+// Run starts the child with what Bootstrap returns, and starts it again whenever it has ended, until ctx ends. It
+// returns the error of Bootstrap when that refuses.
 func (c *Child[T]) Run(ctx context.Context, s *configsync.Syncer[T]) error {
 	exit := lkg.Exit{}
 	for ctx.Err() == nil {

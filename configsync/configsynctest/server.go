@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// A Server is a configsync.Source and a configsync.FollowFetcher over memory. The zero value is up, names no config and holds
-// no object. It may be used by several goroutines.
+// A Server is a configsync.Source and a configsync.FollowFetcher over memory. The zero value is up, names no config and
+// holds no object. It may be used by several goroutines.
 type Server struct {
 	mu       sync.Mutex
 	spec     *configsync.Spec

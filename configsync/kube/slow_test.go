@@ -84,7 +84,8 @@ type slowNode struct {
 	fetcher *braked
 }
 
-// newSlowNode starts one whose calls end after half a second. The brake is pulled by a fetch, or by a start with a config that crashes.
+// newSlowNode starts one whose calls end after half a second. The brake is pulled by a fetch, or by a start with a
+// config that crashes.
 func newSlowNode(t *testing.T, inFetch bool) *slowNode {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{})
@@ -124,8 +125,8 @@ func (s *slowNode) told(t *testing.T, status corev1.ConditionStatus) {
 	})
 }
 
-// TestSlowServerDuringAdoption freezes the API server while a live node fetches its next config: the node stays where it is, says why,
-// and adopts the config once the server goes on. R-CS-16, R-CS-27, R-CS-33.
+// TestSlowServerDuringAdoption freezes the API server while a live node fetches its next config: the node stays where
+// it is, says why, and adopts the config once the server goes on. R-CS-16, R-CS-27, R-CS-33.
 func TestSlowServerDuringAdoption(t *testing.T) {
 	t.Parallel()
 	s := newSlowNode(t, true)
@@ -157,9 +158,9 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 	s.told(t, corev1.ConditionTrue)
 }
 
-// TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: without it the node goes back, tries the
-// config once more after the one below it lived, and lists it. The Node says so once the server goes on. R-CS-16, R-CS-39, R-CS-77.
-// L-CS-32.
+// TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: without it the node goes
+// back, tries the config once more after the one below it lived, and lists it. The Node says so once the server goes
+// on. R-CS-16, R-CS-39, R-CS-77. L-CS-32.
 func TestSlowServerDuringRollback(t *testing.T) {
 	t.Parallel()
 	s := newSlowNode(t, false)

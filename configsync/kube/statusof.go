@@ -24,9 +24,10 @@ const (
 	maxItems = 16
 )
 
-// StatusOf returns s as the status of a NodeConfig, or of another object that embeds it. It is pure. before is the status that is to be
-// replaced: the transition time of its ConfigOK condition stays unless the status, the reason or the message is another. The result
-// holds no condition but ConfigOK. Texts and lists are cut to what the API server accepts.
+// StatusOf returns s as the status of a NodeConfig, or of another object that embeds it. It is pure. before is the
+// status that is to be replaced: the transition time of its ConfigOK condition stays unless the status, the reason or
+// the message is another. The result holds no condition but ConfigOK. Texts and lists are cut to what the API server
+// accepts.
 func StatusOf(s configsync.Status, before v1alpha1.NodeConfigStatus, now time.Time) v1alpha1.NodeConfigStatus {
 	return v1alpha1.NodeConfigStatus{
 		ObservedGeneration: s.ObservedGeneration,

@@ -101,7 +101,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A config from a source names each field that nodes can't share, and never a value.
+// R-CS-06: a config from a source names each field that nodes can't share, and never a value.
 func TestDecodeSaysWhichFieldsNodesCantShare(t *testing.T) {
 	text := head + "providerID: a://b\npodCIDR: 10.0.0.0/24\nhealthzPort: 0\n"
 	_, _, err := Codec(defaults).Decode(Key, object("u", text, nil))

@@ -37,8 +37,8 @@ func TestFileInTheWay(t *testing.T) {
 	}
 }
 
-// L-CS-41: a file goes aside that the kubelet says it has ended because of, once in a boot, and does not return. Without
-// records none does.
+// L-CS-41: a file goes aside that the kubelet says it has ended because of, once in a boot, and does not return.
+// Without records none does.
 func TestAFileInTheWayGoesAsideOnce(t *testing.T) {
 	w := newBoundWorld(-1, boundFault{})
 	const name, bad = "cpu_manager_state", `{"policyName":"none","checksum":1}`

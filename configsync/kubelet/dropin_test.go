@@ -52,7 +52,7 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// The local config of a node is read as the kubelet reads it.
+// L-CS-39: the local config of a node is read as the kubelet reads it.
 func TestLocalConfigIsReadLeniently(t *testing.T) {
 	for text, refused := range map[string]bool{
 		head + "newerField: 1\nmaxPods: 5\n":            false,

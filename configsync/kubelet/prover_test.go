@@ -72,7 +72,7 @@ func (s *stage) runs() int {
 	return strings.Count(string(text), "run")
 }
 
-// The kubelet's refusal is that of the config, in its words without its values; fields that it does not know are
+// R-CS-41: the kubelet's refusal is that of the config, in its words without its values; fields that it does not know are
 // refused in the config of a source alone; what tells nothing is undecided.
 func TestProverSaysWhatTheKubeletSays(t *testing.T) {
 	for _, c := range []struct{ name, uid, text, want string }{

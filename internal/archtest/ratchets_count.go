@@ -93,7 +93,8 @@ func filesOver(files []*File) int {
 	return max(0, n-maxFiles)
 }
 
-// usual are the names of one word, in lower case, that the standard library, client-go or an interface of this project's design has.
+// usual are the names of one word, in lower case, that the standard library, client-go or an interface of this
+// project's design has.
 const usual = ` 
 	main string error unwrap is as close read write get put list delete create update patch apply watch run start stop wait reconcile plan new
 	open len less swap add remove done lock unlock next reset set has equal compare name key keys values now after until since sleep validate
@@ -115,7 +116,8 @@ func oneWordNames(files []*File) (n int) {
 	return n
 }
 
-// isOneWord reports whether no word begins within a name: heed, Heed and HTTP are one word, applyRequest and HTTPClient are two.
+// isOneWord reports whether no word begins within a name: heed, Heed and HTTP are one word, applyRequest and HTTPClient
+// are two.
 func isOneWord(name string) bool {
 	lower := false
 	for _, r := range strings.TrimSuffix(name, "s") {

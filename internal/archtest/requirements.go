@@ -23,14 +23,15 @@ const (
 	whyClaims = "a test that claims a row belongs in the list: run `go run ./internal/archtest/cmd/requirements`"
 )
 
-// areas are the requirement areas and the number of rows of each. L-CS are lessons: what went wrong elsewhere, and must not
-// here. S-CS are threats: what somebody may try.
+// areas are the requirement areas and the number of rows of each. L-CS are lessons: what went wrong elsewhere, and must
+// not here. S-CS are threats: what somebody may try.
 var areas = []struct {
 	code string
 	rows int
 }{{"R-CS", 93}, {"L-CS", 42}, {"S-CS", 11}, {"R-DR", 20}, {"R-RO", 34}, {"R-MA", 30}, {"R-ID", 21}, {"R-AU", 10}}
 
-// A Row is one line of the list of requirements. Tests holds package-path.TestName; it is empty for a row "not yet" shown.
+// A Row is one line of the list of requirements. Tests holds package-path.TestName; it is empty for a row "not yet"
+// shown.
 type Row struct {
 	Line    int
 	ID      string
@@ -141,8 +142,8 @@ func MentionsKnown(mentioned map[string]string) []Violation {
 	return vs
 }
 
-// FillRows rewrites the last column of the list after what the tests say of themselves: each row names the tests that claim
-// it or, where none does, those that speak of it in their body.
+// FillRows rewrites the last column of the list after what the tests say of themselves: each row names the tests that
+// claim it or, where none does, those that speak of it in their body.
 func FillRows(text []byte, tests []Test) ([]byte, error) {
 	if _, err := ParseRows(text); err != nil {
 		return nil, err
@@ -180,8 +181,8 @@ func allIDs() []string {
 	return ids
 }
 
-// speakers gives the sorted names of the tests that claim a requirement in their name or comment, and of those that only
-// speak of it in their body.
+// speakers gives the sorted names of the tests that claim a requirement in their name or comment, and of those that
+// only speak of it in their body.
 func speakers(tests []Test, id string) (claim, mention []string) {
 	for _, t := range tests {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestRequirements keeps docs/requirements.md true: every row is there once, and the last column agrees with what the tests
-// say of themselves.
+// TestRequirements keeps docs/requirements.md true: every row is there once, and the last column agrees with what the
+// tests say of themselves.
 func TestRequirements(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), RequirementsFile))
 	if err != nil {
@@ -150,7 +150,8 @@ func TestTestsSpeakThroughData(t *testing.T) {
 	}
 }
 
-// TestFillRows shows that the generator writes what the tests say, drops what they no longer say, and that the result passes.
+// TestFillRows shows that the generator writes what the tests say, drops what they no longer say, and that the result
+// passes.
 func TestFillRows(t *testing.T) {
 	tests := Tests(tree(t, "lkg/a_test.go", claimed, "drain/a_test.go", "package drain\n\n// R-CS-12..14\nfunc TestX() {}\n"))
 	stale := "# Title\n\n" + list(map[string]string{"R-CS-01": "`lkg.TestGone`"}) + "\nend\n"
@@ -207,7 +208,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestMentionsKnownCatches shows that a test that speaks of a requirement that does not exist is found, wherever it does.
+// TestMentionsKnownCatches shows that a test that speaks of a requirement that does not exist is found, wherever it
+// does.
 func TestMentionsKnownCatches(t *testing.T) {
 	tree := tree(t, "lkg/a_test.go", "package lkg\n\n// Cases of R-CS-93 and R-CS-94.\nvar cases []int\n", "lkg/a.go", "package lkg // R-CS-95\n")
 	wantOnly(t, MentionsKnown(Mentions(tree)), "lkg/a_test.go:6: mentions R-CS-94")

@@ -45,8 +45,8 @@ type File interface {
 const tries = 1000
 
 // lockWait bounds how long a writer waits for other ones: one that was stopped holds its lock for
-// ever. It is longer than any fsync of a disk that works. Only tests change it.
-var lockWait = 30 * time.Second
+// ever. It is longer than any fsync of a disk that works.
+const lockWait = 30 * time.Second
 
 // ReplaceFile makes data the content of a file with a mode, whatever the umask. A link at name is
 // replaced, not followed. If another process holds the temporary file for 30 seconds, the error names

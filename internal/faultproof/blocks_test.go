@@ -71,8 +71,8 @@ func (b both) done(stream string, v value, err error) {
 	b.disk.done(stream, v, err)
 }
 
-// crash is a state in which a power cut may leave the disk: everything up to a place, but for parts of the writes since the last flush
-// that the disk had not come to. Those it does in any order and 4 KiB at a time.
+// crash is a state in which a power cut may leave the disk: everything up to a place, but for parts of the writes since
+// the last flush that the disk had not come to. Those it does in any order and 4 KiB at a time.
 type crash struct {
 	upto int
 	torn uint64 // 0 = everything is there; else the seed of what is
@@ -138,8 +138,8 @@ func (h history) there(v *volume, l *ledger) bool {
 
 func (h history) name() string { return h.subject.name }
 
-// states gives every block prefix, each with all that was acknowledged by then, and as many states in which the writes since the last
-// flush are lost or torn; or a part of all, evenly spread.
+// states gives every block prefix, each with all that was acknowledged by then, and as many states in which the writes
+// since the last flush are lost or torn; or a part of all, evenly spread.
 func (h history) states(most int) (all []crash) {
 	rng := random(h.seed, 99)
 	for i, e := range h.events {
@@ -197,8 +197,8 @@ func (h history) keep(v *volume, c crash) {
 	}
 }
 
-// D3: the disk is brought to every point of its history, and to as many at which writes that no flush had confirmed are lost,
-// reordered, and torn at 4 KiB. In each, the file system mounts, the store opens, and E1 to E7 hold.
+// D3: the disk is brought to every point of its history, and to as many at which writes that no flush had confirmed are
+// lost, reordered, and torn at 4 KiB. In each, the file system mounts, the store opens, and E1 to E7 hold.
 func TestEveryBlockOfAHistoryMayBeTheLast(t *testing.T) {
 	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
@@ -220,8 +220,8 @@ func TestEveryBlockOfAHistoryMayBeTheLast(t *testing.T) {
 	})
 }
 
-// D3, the other way round: the harness finds the losses of writers that do not fsync the directory, and what one tears that writes over
-// the file that is there.
+// D3, the other way round: the harness finds the losses of writers that do not fsync the directory, and what one tears
+// that writes over the file that is there.
 func TestBlocksFindTheLossesOfPeers(t *testing.T) {
 	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {

@@ -137,8 +137,8 @@ func (c *fullCase) reads(t *testing.T) {
 	}
 }
 
-// cycle fills the disk, writes until the store says that it is full, reads, opens the store on the full disk, reads, and frees the disk:
-// then the store works again by itself, and has its ballast back.
+// cycle fills the disk, writes until the store says that it is full, reads, opens the store on the full disk, reads,
+// and frees the disk: then the store works again by itself, and has its ballast back.
 func (c *fullCase) cycle(t *testing.T) {
 	t.Helper()
 	must(t, c.fill(c.disk))
@@ -206,8 +206,9 @@ func (c *fullCase) run(t *testing.T, name string, cycles int) {
 	report(t, "D7."+name, "cycles", c.fulls, cycles, rest, c.saved >= needs)
 }
 
-// D7: a disk without room, over and over. A pending record still fits into the ballast, once; then Put says that the disk is full,
-// everything stays readable, also for a store that is opened then; and with room again it goes on by itself.
+// D7: a disk without room, over and over. A pending record still fits into the ballast, once; then Put says that the
+// disk is full, everything stays readable, also for a store that is opened then; and with room again it goes on by
+// itself.
 func TestFullDiskInMemory(t *testing.T) {
 	tier.System(t, tier.Root, tier.Disks)
 	c := &fullCase{fill: fillBytes, size: 60 << 10, ballast: 128 << 10, helps: true}
@@ -223,8 +224,8 @@ func TestNoFilesLeftInMemory(t *testing.T) {
 	c.run(t, "tmpfs.inodes", figure(50, 1000, 10000))
 }
 
-// D7: the same on file systems that need room to make room. btrfs gives the room of the ballast back with its next commit only, and
-// Put does not wait for that: there, a full disk takes no record, and that is all that differs.
+// D7: the same on file systems that need room to make room. btrfs gives the room of the ballast back with its next
+// commit only, and Put does not wait for that: there, a full disk takes no record, and that is all that differs.
 func TestFullDisk(t *testing.T) {
 	tier.System(t, tier.Root, tier.Disks)
 	mixed := btrfs // one kind of chunks for data and metadata, as is right for a small disk: else the data keep theirs when it is freed

@@ -51,7 +51,8 @@ func writeRole() error {
 	return errors.Join(w.run(context.Background(), uint64(os.Getpid()))...)
 }
 
-// killOnce lets a process write, kills it at an instant after its start or after its first line, and enters what it said into the ledger.
+// killOnce lets a process write, kills it at an instant after its start or after its first line, and enters what it
+// said into the ledger.
 func killOnce(t *testing.T, dir string, l *ledger, instant time.Duration, atStart bool) {
 	t.Helper()
 	cmd := self("write", storeVar+"="+dir)
@@ -86,8 +87,8 @@ func killOnce(t *testing.T, dir string, l *ledger, instant time.Duration, atStar
 	}
 }
 
-// P1: a process that writes to several streams is killed at random instants, from its start on. No acknowledged record is lost, none is
-// torn, and nothing is left behind.
+// P1: a process that writes to several streams is killed at random instants, from its start on. No acknowledged record
+// is lost, none is torn, and nothing is left behind.
 func TestKilledProcessesLoseNothing(t *testing.T) {
 	kills := figure(40, 1000, 10000)
 	dir := t.TempDir() + "/store"
@@ -112,8 +113,9 @@ func TestKilledProcessesLoseNothing(t *testing.T) {
 	report(t, "P1", "kills", done, kills, rest, !t.Failed())
 }
 
-// openRole opens the store, writes, and closes it, again and again, until its input ends. It prints how often it met another one. A
-// witness that only the holder makes and removes shows two at once, and so does a generation that somebody else took.
+// openRole opens the store, writes, and closes it, again and again, until its input ends. It prints how often it met
+// another one. A witness that only the holder makes and removes shows two at once, and so does a generation that
+// somebody else took.
 func openRole() error {
 	dir := os.Getenv(storeVar)
 	ended := make(chan struct{})
@@ -171,7 +173,8 @@ func holdOnce(store *checkpoint.Store, witness string) error {
 	return store.Close()
 }
 
-// P3: two processes want one store at once, a thousand times. One has it, the other one is told so, and no writes interleave.
+// P3: two processes want one store at once, a thousand times. One has it, the other one is told so, and no writes
+// interleave.
 func TestTwoOpenersNeverInterleave(t *testing.T) {
 	want := figure(100, 1000, 10000)
 	dir := t.TempDir() + "/store"

@@ -76,7 +76,8 @@ func (t *Tail) endLine(o *output) {
 	t.kept = append(t.kept, line)
 }
 
-// skipSecret reports whether line lies within a PEM block. The line that begins one is kept, and is cut by [Tail.Lines].
+// skipSecret reports whether line lies within a PEM block. The line that begins one is kept, and is cut by
+// [Tail.Lines].
 func (o *output) skipSecret(line string) bool {
 	begins, ends := strings.LastIndex(line, pemBegin), strings.LastIndex(line, pemEnd)
 	inside := o.secret > 0
@@ -107,9 +108,9 @@ func (o *output) skipStack(line string) bool {
 	return o.stack > stackLines
 }
 
-// LastLines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without
-// empty lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is included, one
-// of each output.
+// LastLines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes,
+// without empty lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is
+// included, one of each output.
 func (t *Tail) LastLines() []string {
 	t.mu.Lock()
 	all := append([]string(nil), t.kept...)
@@ -175,9 +176,9 @@ var secretPatterns = []*regexp.Regexp{
 }
 
 // CutSecrets replaces what looks like a secret in one line of text: PEM blocks, a whole kubelet config, the values of
-// authorization headers and of fields and flags whose name has token, password, secret, credential, api-key, private-key
-// or key-data in it, key: fields, passwords in URLs, JSON web tokens and bootstrap tokens. It finds what has such a form
-// and no more.
+// authorization headers and of fields and flags whose name has token, password, secret, credential, api-key,
+// private-key or key-data in it, key: fields, passwords in URLs, JSON web tokens and bootstrap tokens. It finds what
+// has such a form and no more.
 func CutSecrets(line string) string {
 	for _, p := range secretPatterns {
 		line = p.ReplaceAllString(line, "${1}"+cutMark)

@@ -14,9 +14,11 @@ import (
 
 // The configs of a history, beside the local one.
 var (
-	candidate = lkg.Ref{Namespace: "fleet", Name: "candidate", UID: "uid-candidate", Key: "kubelet", Digest: "sha256:candidate"}
-	before    = lkg.Ref{Namespace: "fleet", Name: "before", UID: "uid-before", Key: "kubelet", Digest: "sha256:before"}
-	older     = lkg.Ref{Namespace: "fleet", Name: "older", UID: "uid-older", Key: "kubelet", Digest: "sha256:older"}
+	candidate = lkg.Ref{
+		Namespace: "fleet", Name: "candidate", UID: "uid-candidate", Key: "kubelet", Digest: "sha256:candidate",
+	}
+	before = lkg.Ref{Namespace: "fleet", Name: "before", UID: "uid-before", Key: "kubelet", Digest: "sha256:before"}
+	older  = lkg.Ref{Namespace: "fleet", Name: "older", UID: "uid-older", Key: "kubelet", Digest: "sha256:older"}
 )
 
 // A tale is how often one config was left for what it did itself, since something else ended a run of another config:
@@ -34,8 +36,6 @@ type account struct {
 	worst      int           // the most deaths of one config since something else ended a run of another
 	blamed     string        // how a good config was listed
 	listed     int           // how many entries the list of bad configs had
-	promoted   bool          // the candidate was
-	broken     bool          // it was, after it broke
 	healthy    time.Duration // without a break, in the present run
 	all        int           // starts
 	starts     int           // since nothing breaks any more
@@ -157,26 +157,42 @@ func finishLife(l *life, ctx context.Context) (broken map[string]string, err err
 	if err != nil {
 		return nil, err
 	}
-	want, good := wantedRef(l, &s), s.LastKnownGood.Same(candidate)
+	promoted := s.LastKnownGood.Same(candidate)
 	broken = map[string]string{}
+	judgeGoodConfigs(l, promoted, broken)
+	judgeBadConfigs(l, promoted, broken)
+	judgeLastRun(l, wantedRef(l, &s), broken)
+	return broken, nil
+}
+
+// judgeGoodConfigs notes in broken what happened to a good config that must not.
+func judgeGoodConfigs(l *life, promoted bool, broken map[string]string) {
 	switch {
 	case l.blamed != "" && l.plot.world:
 		broken[goodBlamed] = l.blamed
 	case l.blamed != "":
 		broken[goodRejected] = l.blamed
-	case l.plot.isGood() && !good && l.alive && l.v.Use.Same(candidate):
+	case l.plot.isGood() && !promoted && l.alive && l.v.Use.Same(candidate):
 		broken[goodUnproven] = "a good config was not promoted"
 	}
+}
+
+// judgeBadConfigs notes in broken that a bad config was kept for too long, or promoted.
+func judgeBadConfigs(l *life, promoted bool, broken map[string]string) {
 	if l.kept != "" {
 		broken[badKept] = l.kept
 	}
 	switch l.plot.temper {
 	case sound, breaksLater:
 	default:
-		if good {
+		if promoted {
 			broken[badPromoted] = "a bad config was promoted: it " + l.plot.String()
 		}
 	}
+}
+
+// judgeLastRun notes in broken that another config runs in the end than the one that has to, or none.
+func judgeLastRun(l *life, want lkg.Ref, broken map[string]string) {
 	switch {
 	case l.plot.temper == panics && !l.plot.world:
 	case l.plot.temper == seldomReady || l.plot.temper == neverReady && l.v.Use.Same(candidate):
@@ -187,7 +203,6 @@ func finishLife(l *life, ctx context.Context) (broken map[string]string, err err
 	case !l.v.Use.Same(want):
 		broken[neverBack] = fmt.Sprintf("%q runs in the end, and not %q", nameOf(l.v.Use), nameOf(want))
 	}
-	return broken, nil
 }
 
 func nameOf(r lkg.Ref) string {

@@ -151,8 +151,8 @@ func (b blind) Healthy(ctx context.Context, h lkg.Health) (lkg.Progress, error) 
 	return b.Tracker.Healthy(ctx, h)
 }
 
-// TestHistoriesFindBrokenRules breaks one part of the rule at a time, and expects the figure that it breaks. The limits tolerate no
-// end: what counts wrongly has then to be wrong twice, in the trial and when the config is tried once more.
+// TestHistoriesFindBrokenRules breaks one part of the rule at a time, and expects the figure that it breaks. The limits
+// tolerate no end: what counts wrongly has then to be wrong twice, in the trial and when the config is tried once more.
 func TestHistoriesFindBrokenRules(t *testing.T) {
 	figures := map[string]func(lkgtest.Figures) int{
 		"good rejected": func(f lkgtest.Figures) int { return f.GoodRejected },

@@ -18,7 +18,8 @@ func of(r lkg.Ref) content { return content{r.UID, r.Key, r.Digest} }
 // A ledger is the machine's own account of what happened, against which verdicts and records are checked. It knows
 // nothing of how package lkg counts.
 type ledger struct {
-	crashes  map[content]int           // ends of trial runs that nothing explains, since the config was last assigned or forgotten
+	// crashes are ends of trial runs that nothing explains, since the config was last assigned or forgotten.
+	crashes  map[content]int
 	trial    string                    // id of the assignment that the run belongs to
 	pending  []content                 // such ends, before a start on record
 	health   map[content]time.Duration // healthy time as the one in use
@@ -101,8 +102,8 @@ func (l *ledger) walk(m *Machine, v lkg.Verdict, acked bool) {
 		clear(l.fell)
 	}
 	if l.fell[of(v.Use)] {
-		m.t.Errorf("uses %+v again, whose runs ended badly (rule: what did not live is used again only after something was healthy, "+
-			"or where nothing lives)", v.Use)
+		m.t.Errorf("uses %+v again, whose runs ended badly (rule: what did not live is used again only after something "+
+			"was healthy, or where nothing lives)", v.Use)
 	}
 	if !acked || c == nil || c.Phase == "common" {
 		return
@@ -128,6 +129,14 @@ func (l *ledger) durable(m *Machine, op string) {
 	}
 	old := l.state
 	l.state = s
+	l.followRecord(&old, op)
+	l.checkCurrent(m, &old, op)
+	l.checkLastKnownGood(m, &old, op)
+}
+
+// followRecord takes over what the change of the record on the disk means for the account.
+func (l *ledger) followRecord(old *lkg.State, op string) {
+	s := &l.state
 	if old.Current.ID != s.Current.ID {
 		l.crashes[of(s.Current.Ref)], l.pending = 0, nil // a new trial
 		clear(l.fell)
@@ -138,16 +147,32 @@ func (l *ledger) durable(m *Machine, op string) {
 	if old.Case != nil && s.Case == nil && op != "Decide" && s.BadEntry(s.Current.Ref) == nil {
 		l.crashes[of(s.Current.Ref)] = 0 // found not to blame, by a healthy run
 	}
+}
+
+// checkCurrent checks how the current config changed on the disk.
+func (l *ledger) checkCurrent(m *Machine, old *lkg.State, op string) {
+	m.t.Helper()
+	s := &l.state
 	if op == "Decide" && !old.Current.Ref.Same(s.Current.Ref) {
-		m.t.Errorf("Decide changed current from %+v to %+v (rule: rolling back leaves current alone, R-CS-56)", old.Current.Ref, s.Current.Ref)
+		m.t.Errorf("Decide changed current from %+v to %+v (rule: rolling back leaves current alone, R-CS-56)",
+			old.Current.Ref, s.Current.Ref)
 	}
 	if s.Current.Ref.IsLocal() && !s.CurrentLost && !s.LastKnownGood.IsLocal() {
-		m.t.Errorf("after %s: current is local and last known good is %+v (rule: reset last known good first, R-CS-55)", op, s.LastKnownGood)
+		m.t.Errorf("after %s: current is local and last known good is %+v (rule: reset last known good first, R-CS-55)",
+			op, s.LastKnownGood)
 	}
-	if good := s.LastKnownGood; !good.Same(old.LastKnownGood) && !good.IsLocal() {
-		if trial := m.trial(good); l.health[of(good)] <= trial && !l.blessed[of(good)] {
-			m.t.Errorf("after %s: %+v is last known good after %v of health (rule: more than %v, R-CS-46)", op, good, l.health[of(good)], trial)
-		}
+}
+
+// checkLastKnownGood checks that a config which the disk now has as the last known good one may be it.
+func (l *ledger) checkLastKnownGood(m *Machine, old *lkg.State, op string) {
+	m.t.Helper()
+	good := l.state.LastKnownGood
+	if good.Same(old.LastKnownGood) || good.IsLocal() {
+		return
+	}
+	if trial := m.trial(good); l.health[of(good)] <= trial && !l.blessed[of(good)] {
+		m.t.Errorf("after %s: %+v is last known good after %v of health (rule: more than %v, R-CS-46)",
+			op, good, l.health[of(good)], trial)
 	}
 }
 

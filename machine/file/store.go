@@ -94,8 +94,8 @@ func (s *Store) load() error {
 	return nil
 }
 
-// Refresh reads the manifests, and takes over what is wanted. It returns the machines that are new or have changed. A manifest that can't be read is an error
-// that names it; the others count.
+// Refresh reads the manifests, and takes over what is wanted. It returns the machines that are new or have changed. A
+// manifest that can't be read is an error that names it; the others count.
 func (s *Store) Refresh() ([]machine.Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,8 @@ func (s *Store) path(key machine.Key) string {
 	return filepath.Join(s.dir, state, apart.Replace(key.String())+".json")
 }
 
-// Unreferenced are machines that no manifest names any more. They are kept as they are, with their instances, until somebody deletes them.
+// Unreferenced are machines that no manifest names any more. They are kept as they are, with their instances, until
+// somebody deletes them.
 func (s *Store) Unreferenced() []machine.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,9 +212,10 @@ func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs to this store. What is half-done is known
-// to this store alone, and would be done again there: a machine that is being made, changed, replaced, decommissioned or deleted, or has a Node that is still to be
-// removed, is an error that names it, and nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
+// Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs
+// to this store. What is half-done is known to this store alone, and would be done again there: a machine that is being
+// made, changed, replaced, decommissioned or deleted, or has a Node that is still to be removed, is an error that names
+// it, and nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
 func (s *Store) Export() ([]v1alpha1.Machine, error) {
 	if s.unlock == nil {
 		return nil, option.NotMade("machine/file.Store.Export", "machine/file.Open")

@@ -15,10 +15,9 @@ import (
 	"github.com/belayproject/belay/examples/internal/e2e/seen"
 )
 
-// R-CS-71: the condition is on the Node before the config is used. The child looks at its Node before it does anything else, and finds
-// the condition of the very config that it was given: at the first start, an adoption, each crash, the start that goes back, when the
-// config is tried once more, and when it is listed as bad.
-// L-CS-31.
+// R-CS-71: the condition is on the Node before the config is used. The child looks at its Node before it does anything
+// else, and finds the condition of the very config that it was given: at the first start, an adoption, each crash, the
+// start that goes back, when the config is tried once more, and when it is listed as bad. L-CS-31.
 func TestConditionIsThereBeforeTheChild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "announced")
@@ -66,8 +65,8 @@ func TestConditionIsThereBeforeTheChild(t *testing.T) {
 	}
 }
 
-// judged names the config of a start after that many of the one that crashes, and says what is wrong with the condition that it found.
-// A config that crashed is not said to be well before it lives.
+// judged names the config of a start after that many of the one that crashes, and says what is wrong with the condition
+// that it found. A config that crashed is not said to be well before it lives.
 func judged(l seen.Line, v1, crash *corev1.ConfigMap, why string, crashes int) (name, problem string) {
 	status, reason := string(corev1.ConditionTrue), "all checks passed"
 	var message string

@@ -249,8 +249,8 @@ func (n *local) shows(t *testing.T, child string, args ...string) (text string) 
 	return n.plain(text)
 }
 
-// findings makes the table of what the doctor prints as JSON: what differs from run to run must not change where lines break, and
-// what it says of the machine that the test runs on is left out.
+// findings makes the table of what the doctor prints as JSON: what differs from run to run must not change where lines
+// break, and what it says of the machine that the test runs on is left out.
 func (n *local) findings(out string) (string, error) {
 	var r doctor.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {

@@ -87,8 +87,8 @@ func (w *world) fails(t *testing.T, want string, args ...string) {
 	}
 }
 
-// plain replaces what differs from run to run by words, and each UID by its number, in the order in which they first appear.
-// Columns that are padded for what was replaced are narrowed.
+// plain replaces what differs from run to run by words, and each UID by its number, in the order in which they first
+// appear. Columns that are padded for what was replaced are narrowed.
 func plain(w *world, out string) []byte {
 	seen := map[string]string{}
 	out = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`).ReplaceAllStringFunc(out, func(uid string) string {

@@ -21,9 +21,9 @@ func fellBack(cm *corev1.ConfigMap) string {
 	return fmt.Sprintf("using last known good: (UID: %s)", cm.UID)
 }
 
-// The main job on a real API server, with the rights of an agent and no more: the local config, a good one, then every kind of bad
-// one, and a good one again. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-21, R-CS-30, R-CS-39, R-CS-40, R-CS-41, R-CS-46, R-CS-55,
-// R-CS-61, R-CS-76, R-CS-77, R-CS-80.
+// The main job on a real API server, with the rights of an agent and no more: the local config, a good one, then every
+// kind of bad one, and a good one again. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-21, R-CS-30, R-CS-39, R-CS-40,
+// R-CS-41, R-CS-46, R-CS-55, R-CS-61, R-CS-76, R-CS-77, R-CS-80.
 func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "lifecycle")
@@ -104,7 +104,8 @@ func (w *world) rejectedAre(t *testing.T, names ...string) {
 	}
 }
 
-// A config under which the child comes up and then ends badly, and one under which it lives and is not well, are left too.
+// A config under which the child comes up and then ends badly, and one under which it lives and is not well, are left
+// too.
 func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "later")
@@ -120,8 +121,8 @@ func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
 	w.runs(t, v1)
 }
 
-// R-CS-16, with a child that crashes and no API server for the whole rollback; what happened is reported once the server is back.
-// L-CS-26, L-CS-32.
+// R-CS-16, with a child that crashes and no API server for the whole rollback; what happened is reported once the
+// server is back. L-CS-26, L-CS-32.
 func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
 	t.Parallel()
 	env := startAlone(t)

@@ -13,9 +13,8 @@ import (
 	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
-// R-CS-81: the log of the whole agent, as verbose as one would run it, has the reason of the condition and more detail on it, and
-// nothing of a payload, good or bad.
-// S-CS-07.
+// R-CS-81: the log of the whole agent, as verbose as one would run it, has the reason of the condition and more detail
+// on it, and nothing of a payload, good or bad. S-CS-07.
 func TestLogHasDetailAndNoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "logged")
@@ -39,8 +38,8 @@ func TestLogHasDetailAndNoPayload(t *testing.T) {
 	}
 }
 
-// detailed says, as an error, that no line about the status has the reason and, behind it, a detail with that word. Where there is
-// another detail, none will follow.
+// detailed says, as an error, that no line about the status has the reason and, behind it, a detail with that word.
+// Where there is another detail, none will follow.
 func detailed(log, reason, word string) error {
 	for line := range strings.Lines(log) {
 		_, rest, ok := strings.Cut(line, "reason=\""+reason)

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Where the local config is not good, the agent refuses to start, with a remote config or without, and says why on the node. R-CS-52,
-// R-CS-53.
+// Where the local config is not good, the agent refuses to start, with a remote config or without, and says why on the
+// node. R-CS-52, R-CS-53.
 func TestAgentRefusesABadInitConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "refusing")

@@ -106,7 +106,7 @@ func (a *agent) takePart(ctx context.Context) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-a.chosen:
+	case <-a.first.done:
 		if err := a.part.Run(ctx); err != nil {
 			a.log.Error(err, "Takes no part in rollouts until a restart", "node", a.s.NodeName)
 		}

@@ -35,6 +35,12 @@ import (
 // stopTimeout bounds the record of a planned stop: a disk that hangs must not keep the agent from ending.
 const stopTimeout = 5 * time.Second
 
+// A firstChoice is made once the first start has chosen a config.
+type firstChoice struct {
+	done chan struct{} // closed then
+	once sync.Once
+}
+
 // An agent is the parts of one run.
 type agent struct {
 	s          *settings.Run
@@ -52,16 +58,18 @@ type agent struct {
 	child      *childLife
 	started    time.Time
 	inUse      atomic.Pointer[kubelet.Config]
-	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
-	chosen     chan struct{} // closed once the first start has chosen a config
-	choose     sync.Once
+	before     lkg.Exit // how the last run of this agent's unit ended, for the first start of the child
+	first      firstChoice
 }
 
 // run supervises the child until ctx ends or the agent is asked to stop. It owns the state directory meanwhile.
 func run(ctx context.Context, s *settings.Run, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	a := &agent{s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{}), child: newChildLife()}
+	a := &agent{
+		s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(),
+		first: firstChoice{done: make(chan struct{})}, child: newChildLife(),
+	}
 	if a.trouble.off = s.SwitchedOff(); a.trouble.off != "" {
 		a.log.Info("Source is not looked at", "source", s.Source, "why", a.trouble.off)
 	}
@@ -199,7 +207,7 @@ func (a *agent) sync(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-a.chosen:
+	case <-a.first.done:
 		return a.syncer.Run(ctx)
 	}
 }
@@ -282,12 +290,13 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
 	a.child.beginLife(ctx)
 	a.inUse.Store(active.Config)
-	a.choose.Do(func() { close(a.chosen) })
+	a.first.once.Do(func() { close(a.first.done) })
 	inTheWay = a.ready(ctx, active, last)
 	return nil
 }
 
-// ready renders the config, moves what would stop the kubelet out of its way, and sees that there is a program to read it.
+// ready renders the config, moves what would stop the kubelet out of its way, and sees that there is a program to read
+// it.
 func (a *agent) ready(ctx context.Context, active configsync.Active[*kubelet.Config], last lkg.Exit) (err error) {
 	if err := wire.Put(ctx, a.file, a.options, active); err != nil {
 		return err

@@ -21,15 +21,17 @@ func ok(cm *corev1.ConfigMap) corev1.NodeCondition {
 	return corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "all checks passed", Message: "using current (UID: " + string(cm.UID) + ")"}
 }
 
-// fatal is a config that decodes, passes every check of the agent and every check of the kubelet's own validation, and makes the
-// real kubelet exit: the static CPU manager policy needs reserved CPUs, which is found out only at a start. Each round has bytes of
-// its own: those that were rejected once are not tried again.
-func fatal(round int) map[string]any { return map[string]any{"cpuManagerPolicy": "static", "maxPods": 42 + round} }
+// fatal is a config that decodes, passes every check of the agent and every check of the kubelet's own validation, and
+// makes the real kubelet exit: the static CPU manager policy needs reserved CPUs, which is found out only at a start.
+// Each round has bytes of its own: those that were rejected once are not tried again.
+func fatal(round int) map[string]any {
+	return map[string]any{"cpuManagerPolicy": "static", "maxPods": 42 + round}
+}
 
-// TestRealKubeletSurvivesBadConfig is the main job on real components: v1 is adopted and promoted; v2 decodes, passes its checks and
-// makes the kubelet exit; the node goes back to v1 by itself and says why; v3 is adopted and promoted. Then all of it again with the
-// API server down during the rollback. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-39, R-CS-42, R-CS-46, R-CS-56, R-CS-61, R-CS-71.
-// L-CS-29.
+// TestRealKubeletSurvivesBadConfig is the main job on real components: v1 is adopted and promoted; v2 decodes, passes
+// its checks and makes the kubelet exit; the node goes back to v1 by itself and says why; v3 is adopted and promoted.
+// Then all of it again with the API server down during the rollback. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-39,
+// R-CS-42, R-CS-46, R-CS-56, R-CS-61, R-CS-71. L-CS-29.
 func TestRealKubeletSurvivesBadConfig(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	n := newNode(t)
@@ -86,7 +88,8 @@ func (n *node) missing() string {
 	return reason
 }
 
-// rejected waits until the status lists cm with its reason: that is written after the condition, by a request of its own.
+// rejected waits until the status lists cm with its reason: that is written after the condition, by a request of its
+// own.
 func (n *node) rejected(cm *corev1.ConfigMap) {
 	n.t.Helper()
 	n.until("the rejection of "+cm.Name, func() error {

@@ -230,7 +230,8 @@ func (n *node) rendered(fields map[string]any) error {
 	return nil
 }
 
-// answers checks that the kubelet that runs now was started with the config that has these fields, by its rendered file and its healthz.
+// answers checks that the kubelet that runs now was started with the config that has these fields, by its rendered file
+// and its healthz.
 func (n *node) answers(fields map[string]any) error {
 	if err := n.rendered(fields); err != nil {
 		return err

@@ -70,8 +70,8 @@ func (s *stage) start(name string, before []life) {
 	s.agents[name] = a
 }
 
-// hasSwap reports whether a node has swap: every third one, but most of a small fleet, which has to have more of them than a fatal config may break. Canaries have
-// none, and some others have none, which can leave for good.
+// hasSwap reports whether a node has swap: every third one, but most of a small fleet, which has to have more of them
+// than a fatal config may break. Canaries have none, and some others have none, which can leave for good.
 func hasSwap(i, canaries, nodes int) bool {
 	const small = 30
 	if nodes < small {

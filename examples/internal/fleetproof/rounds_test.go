@@ -126,7 +126,8 @@ func (s *stage) hurt(digest string) (broken int, err error) {
 	return broken, nil
 }
 
-// stops waits until a fatal config has stopped by itself, and checks that it broke no more nodes than was said before (R-RO-28).
+// stops waits until a fatal config has stopped by itself, and checks that it broke no more nodes than was said before
+// (R-RO-28).
 func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound int64) {
 	s.t.Helper()
 	bound = -1
@@ -158,7 +159,8 @@ func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound 
 	return broken, bound
 }
 
-// sound checks what must hold whenever no rollout is under way: E18, every node was given back, without a mark; the agents live; and what no version may show.
+// sound checks what must hold whenever no rollout is under way: E18, every node was given back, without a mark; the
+// agents live; and what no version may show.
 func (s *stage) sound() {
 	s.t.Helper()
 	s.does("every node is given back", func(ctx context.Context) error {

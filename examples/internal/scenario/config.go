@@ -30,7 +30,8 @@ func Data(name string) map[string]string {
 	}
 }
 
-// Breaks says why a kubelet with that config exits at once, as a real one does on a machine that has swap; empty if it does not.
+// Breaks says why a kubelet with that config exits at once, as a real one does on a machine that has swap; empty if it
+// does not.
 func Breaks(swap bool, c *kubelet.Config) string {
 	if swap && (c.FailSwapOn == nil || *c.FailSwapOn) {
 		return "running with swap on is not supported, and failSwapOn is true"

@@ -181,7 +181,8 @@ func (c *Crowd) Calls() int64 { return c.calls.Load() }
 // Started is how many agents have chosen their first config.
 func (c *Crowd) Started() int { return int(c.started.Load()) }
 
-// Runs returns the name of the config that the process of a node runs, "" for the one that it came with; ok is false while it runs none.
+// Runs returns the name of the config that the process of a node runs, "" for the one that it came with; ok is false
+// while it runs none.
 func (c *Crowd) Runs(node string) (config string, ok bool) {
 	p := c.nodes[node]
 	if p == nil {
@@ -192,7 +193,8 @@ func (c *Crowd) Runs(node string) (config string, ok bool) {
 	return p.uses.Name, p.running
 }
 
-// Starts are the names of the configs with which the process of a node was started, in order; "" is the one that it came with.
+// Starts are the names of the configs with which the process of a node was started, in order; "" is the one that it
+// came with.
 func (c *Crowd) Starts(node string) (configs []string) {
 	p := c.nodes[node]
 	if p == nil {

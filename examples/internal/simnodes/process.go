@@ -19,7 +19,8 @@ import (
 // pause is the time between the end of a process and its next start.
 const pause = 300 * time.Millisecond
 
-// A process stands in for the kubelet of a node, under its supervisor. It is a configsync.Restarter and a configsync.Probe.
+// A process stands in for the kubelet of a node, under its supervisor. It is a configsync.Restarter and a
+// configsync.Probe.
 type process struct {
 	breaks  func(*kubelet.Config) string // why a config ends it at once; empty where it does not
 	restart chan lkg.Ref                 // to which config; has a place for one

@@ -22,7 +22,8 @@ const (
 // Config is what a machine of this provider is made of.
 type Config struct {
 	provider.Kind
-	// Command is the program of the machine and its arguments. The program is looked for in PATH; a path is absolute, or begins with "files/".
+	// Command is the program of the machine and its arguments. The program is looked for in PATH; a path is absolute, or
+	// begins with "files/".
 	Command []string `json:"command"`
 	// Env is added to the environment. Names that begin with "BELAY_" are taken.
 	Env map[string]string `json:"env,omitempty"`
@@ -36,8 +37,9 @@ type Config struct {
 	StopSignal string `json:"stopSignal,omitempty"`
 	// GraceSeconds is how long it may take to end, before it is killed: 1 to 3600; 0 is 10.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
-	// ReloadSignal tells the program that its files have changed. With "" it is restarted instead. What the process of the provider ignores since
-	// it was started, as SIGHUP under nohup, a program ignores too until it sets a handler, and a shell can't.
+	// ReloadSignal tells the program that its files have changed. With "" it is restarted instead. What the process of the
+	// provider ignores since it was started, as SIGHUP under nohup, a program ignores too until it sets a handler, and a
+	// shell can't.
 	ReloadSignal string `json:"reloadSignal,omitempty"`
 	// Offers are the versions that the program can run: others are refused before anything is touched.
 	Offers Offers `json:"offers,omitzero"`
@@ -94,7 +96,8 @@ func (c *Config) Default() {
 	}
 }
 
-// Validate returns an error that names the first field that can't be, and says no value of env or file. Defaults are filled in before.
+// Validate returns an error that names the first field that can't be, and says no value of env or file. Defaults are
+// filled in before.
 func (c *Config) Validate() error {
 	for _, check := range []func() error{c.checkCommand, c.checkEnv, c.checkFiles, c.checkDisks, c.checkStop, c.Offers.check} {
 		if err := check(); err != nil {

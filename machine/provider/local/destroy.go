@@ -142,5 +142,6 @@ func parseMounts(mountinfo []byte, dir string) []string {
 	return found
 }
 
-// occupied reports whether a directory could not be removed as something is in it again: a lock of somebody who looks for it.
+// occupied reports whether a directory could not be removed as something is in it again: a lock of somebody who looks
+// for it.
 func occupied(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }

@@ -94,7 +94,8 @@ func (s *store) close() {
 	}
 }
 
-// whole returns an error when the directories are not those that were opened, as after an unmount: what is not found then may be there.
+// whole returns an error when the directories are not those that were opened, as after an unmount: what is not found
+// then may be there.
 func (s *store) whole() error {
 	for name, dir := range map[string]*os.Root{machinesDir: s.machines, usedDir: s.used} {
 		path := filepath.Join(s.path, name)
@@ -158,7 +159,8 @@ type held struct {
 // again is how often a lock that is held is tried for.
 const again = 5 * time.Millisecond
 
-// hold waits for the machine until ctx ends. With create, its directory is made if it is not there; otherwise the error is fs.ErrNotExist.
+// hold waits for the machine until ctx ends. With create, its directory is made if it is not there; otherwise the error
+// is fs.ErrNotExist.
 func (s *store) hold(ctx context.Context, token string, create bool) (*held, error) {
 	for {
 		if create {
@@ -180,8 +182,8 @@ func (s *store) hold(ctx context.Context, token string, create bool) (*held, err
 	}
 }
 
-// tryHold returns nil and no error while somebody else holds the machine. The lock is made with the directory alone: where it is missing there is no
-// record, and who only looks must not keep the directory from being removed.
+// tryHold returns nil and no error while somebody else holds the machine. The lock is made with the directory alone:
+// where it is missing there is no record, and who only looks must not keep the directory from being removed.
 func (s *store) tryHold(token string, create bool) (*held, error) {
 	root, err := s.open(token)
 	if err != nil {

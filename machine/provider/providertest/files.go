@@ -25,8 +25,8 @@ const (
 	ending      = ".json"
 )
 
-// files keeps JSON documents in the directories of the state. What was written is there after any crash, whole; what was being written is
-// there or not.
+// files keeps JSON documents in the directories of the state. What was written is there after any crash, whole; what
+// was being written is there or not.
 type files struct {
 	dir    string
 	noSync bool

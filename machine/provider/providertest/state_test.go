@@ -96,8 +96,9 @@ func TestRestart(t *testing.T) {
 	wantClass(t, "Get of what was leaving before the restart", err, provider.NotFound)
 }
 
-// R-MA-02, R-MA-24: a server that is killed before any operation on its files has done all of a call, or nothing of it, without a second call. An
-// instance that is destroyed is there with its disk, or its token is used up; one that is adopted is the old or the new one, with the same disk.
+// R-MA-02, R-MA-24: a server that is killed before any operation on its files has done all of a call, or nothing of it,
+// without a second call. An instance that is destroyed is there with its disk, or its token is used up; one that is
+// adopted is the old or the new one, with the same disk.
 func TestAllOrNothing(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -173,7 +174,8 @@ func TestStrangeFiles(t *testing.T) {
 	}
 }
 
-// What a crash has left unfinished goes when the directory is opened: files that were being written, and disks that no instance has yet.
+// What a crash has left unfinished goes when the directory is opened: files that were being written, and disks that no
+// instance has yet.
 func TestUnfinishedFilesGo(t *testing.T) {
 	c := newCloud(t)
 	create(t, c.client(), want(1, config))

@@ -39,7 +39,8 @@ type HostStatus struct {
 	Err error
 }
 
-// Hosts returns what each host of the pool is. A host that does not answer is Unknown; the error is about the inventory.
+// Hosts returns what each host of the pool is. A host that does not answer is Unknown; the error is about the
+// inventory.
 func (p *Provider) Hosts(ctx context.Context) ([]HostStatus, error) {
 	all, err := p.core.survey(ctx, "", "")
 	if err != nil {

@@ -30,10 +30,10 @@ import (
 // serverTimeout bounds each call of the API server.
 const serverTimeout = 5 * time.Second
 
-// Look looks at a node whose agent has these settings. unit is that of the service manager; empty means that it isn't looked at. The error is
-// that of ctx.
+// Look looks at a node whose agent has these settings. unit is that of the service manager; empty means that it isn't
+// looked at. The error is that of ctx.
 func Look(ctx context.Context, s *settings.Run, unit string) (doctor.Facts, error) {
-	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Proof: s.ProveProblem(), Clock: doctor.LookAtClock(), IgnoredInit: s.IgnoredInit()}
+	f := doctor.Facts{Now: time.Now(), Source: s.Source, Baseline: doctor.Baseline{None: s.InitConfig == "", Ignored: s.IgnoredInit()}, Settings: complaints(s), Proof: s.ProveProblem(), Clock: doctor.LookAtClock()}
 	if s.StateDir != "" {
 		lookAtState(ctx, s, &f)
 	}
@@ -46,7 +46,8 @@ func Look(ctx context.Context, s *settings.Run, unit string) (doctor.Facts, erro
 	return f, ctx.Err()
 }
 
-// complaints are what run would say of its flags, without those that have a check of their own. The child is looked at if it is given.
+// complaints are what run would say of its flags, without those that have a check of their own. The child is looked at
+// if it is given.
 func complaints(s *settings.Run) []error {
 	all, ok := s.Validate().(interface{ Unwrap() []error })
 	if !ok {
@@ -87,8 +88,8 @@ func lookAtState(ctx context.Context, s *settings.Run, f *doctor.Facts) {
 		return
 	}
 	f.Child = childOf(d)
-	if d.Trial != nil {
-		f.Failing = d.Trial.Failing
+	if d.Trial != nil && f.Child != nil {
+		f.Child.Failing = d.Trial.Failing
 	}
 }
 
@@ -101,7 +102,7 @@ func childOf(d report.Document) *doctor.Child {
 	if e := d.Agent.LastEnd; e != nil {
 		c.How, c.Ended, c.Last = e.How, e.At, e.Last
 	}
-	if s := d.LastStart; s != nil {
+	if s := d.Next.After; s != nil {
 		c.Restarts, c.LastRestart = s.Unexplained, s.At
 	}
 	if k := d.ConfigOK; k != nil && k.Status != string(lkg.StatusTrue) {

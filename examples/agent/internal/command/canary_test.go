@@ -76,8 +76,8 @@ func cages() []cage {
 	}
 }
 
-// S-CS-07: no value of a config, a layer, a key or what a program writes is in the status, the log, the metrics, the journal, or what explain,
-// status, doctor, check and guard say.
+// S-CS-07: no value of a config, a layer, a key or what a program writes is in the status, the log, the metrics, the
+// journal, or what explain, status, doctor, check and guard say.
 func TestNoCanaryIsTold(t *testing.T) {
 	for _, c := range cages() {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {

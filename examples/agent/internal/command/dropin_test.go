@@ -21,8 +21,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// L-CS-38, L-CS-39: a config becomes a drop-in beside kubeadm's file, byte for byte, and is taken away again when the node goes back to its
-// own config. Nothing else is written.
+// L-CS-38, L-CS-39: a config becomes a drop-in beside kubeadm's file, byte for byte, and is taken away again when the
+// node goes back to its own config. Nothing else is written.
 func TestADropInComesAndGoes(t *testing.T) {
 	h := newUnitHost(t)
 	kubeadm := local0 + "podsPerCore: 5\n"
@@ -59,7 +59,8 @@ func TestADropInComesAndGoes(t *testing.T) {
 	}
 }
 
-// L-CS-39: where kubeadm's file has changed so that both are bad together, the node is left with that file alone; check says so before.
+// L-CS-39: where kubeadm's file has changed so that both are bad together, the node is left with that file alone; check
+// says so before.
 func TestADropInThatNoLongerFits(t *testing.T) {
 	shared, kubeadm := local0+"maxPods: 83\n", local0+"healthzPort: 0\n"
 	h := newUnitHostOf(t, shared)
@@ -112,7 +113,8 @@ func key(t *testing.T) (private, trusted string) {
 	return private, trusted
 }
 
-// R-CS-83: a signed ConfigMap is one that nodes take which ask for that key; its name carries the new digest, and the config is untouched.
+// R-CS-83: a signed ConfigMap is one that nodes take which ask for that key; its name carries the new digest, and the
+// config is untouched.
 func TestSign(t *testing.T) {
 	private, trusted := key(t)
 	plain, err := execute(t, ConfigMap(settings.Parts{}), "c", "--namespace=n", "--from-file=kubelet="+file(t, good))

@@ -110,8 +110,8 @@ func (h *unitHost) crash() {
 	h.command(Ended())
 }
 
-// R-CS-20, R-CS-42, C-01: an agent that dies before it has read anything is counted, and its config left after more than 3 deaths; a
-// stop that was asked for is not.
+// R-CS-20, R-CS-42, C-01: an agent that dies before it has read anything is counted, and its config left after more
+// than 3 deaths; a stop that was asked for is not.
 func TestUnitCommandsLeaveACrashingConfig(t *testing.T) {
 	h := newUnitHost(t)
 	for range 3 {
@@ -154,7 +154,8 @@ func TestTheAgentIsToldWhatTheUnitKnows(t *testing.T) {
 	}
 }
 
-// C-06, C-22: a guard beside an agent changes nothing, and one on a state directory that can't be used puts the local config in place.
+// C-06, C-22: a guard beside an agent changes nothing, and one on a state directory that can't be used puts the local
+// config in place.
 func TestGuardOnAnyStateDirectory(t *testing.T) {
 	h := newUnitHost(t)
 	store, err := checkpoint.Open(h.state, checkpoint.Options{})

@@ -54,7 +54,8 @@ func (l *Live) Status(ctx context.Context) (report.Document, error) {
 	return d, nil
 }
 
-// ForgetBad takes back what is held against every version of the object with that UID. The agent tries it again at once.
+// ForgetBad takes back what is held against every version of the object with that UID. The agent tries it again at
+// once.
 func (l *Live) ForgetBad(ctx context.Context, uid string) error {
 	if uid == "" {
 		return errors.New("the UID is missing")

@@ -38,8 +38,8 @@ func (s *Stopped) Status(ctx context.Context) (report.Document, error) {
 	return report.Build(time.Now(), nil, e), nil
 }
 
-// Explain reads what is on record in a state directory, and says what the next start would do, beside a running agent or without one. It
-// changes nothing. The error matches fs.ErrNotExist where no agent has run yet.
+// Explain reads what is on record in a state directory, and says what the next start would do, beside a running agent
+// or without one. It changes nothing. The error matches fs.ErrNotExist where no agent has run yet.
 func Explain(ctx context.Context, dir string, o Options) (configsync.Explanation, error) {
 	r, err := checkpoint.OpenReader(dir, checkpoint.Options{})
 	if errors.Is(err, fs.ErrNotExist) {

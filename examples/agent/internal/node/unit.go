@@ -16,15 +16,15 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// unitDir is the directory in the state directory with the notes of the unit's commands. They are a store of their own, which no name of a
-// record reaches: the agent holds the lock of the other one while ExecStop runs.
+// unitDir is the directory in the state directory with the notes of the unit's commands. They are a store of their own,
+// which no name of a record reaches: the agent holds the lock of the other one while ExecStop runs.
 const unitDir = ".unit"
 
 // lockRetry is how often a lock is tried that another command of the unit holds for a moment.
 const lockRetry = 50 * time.Millisecond
 
-// OpenUnit gives the notes of the unit that this process is part of; call closing when done. With an error, which is for the log, the Unit
-// can be used all the same, and keeps nothing.
+// OpenUnit gives the notes of the unit that this process is part of; call closing when done. With an error, which is
+// for the log, the Unit can be used all the same, and keeps nothing.
 func OpenUnit(ctx context.Context, stateDir string) (u restart.Unit, closing func() error, err error) {
 	forgetful := restart.Unit{Store: nothing{}}
 	store, err := openSoon(ctx, filepath.Join(stateDir, unitDir))
@@ -77,8 +77,8 @@ func openSoon(ctx context.Context, dir string) (*checkpoint.Store, error) {
 	}
 }
 
-// LastExit says how the last run of this unit ended, once. Where no command of the unit has noted anything yet, it says nothing, and makes nothing.
-// An error is for the log.
+// LastExit says how the last run of this unit ended, once. Where no command of the unit has noted anything yet, it says
+// nothing, and makes nothing. An error is for the log.
 func LastExit(ctx context.Context, stateDir string) (exit lkg.Exit, err error) {
 	if _, err := os.Lstat(filepath.Join(stateDir, unitDir)); errors.Is(err, fs.ErrNotExist) {
 		return lkg.Exit{}, nil

@@ -98,7 +98,8 @@ func addServer(o *node.Options, s *settings.Run) error {
 	return err
 }
 
-// nodeConfig takes the source from the node's NodeConfig, and reports there too, and there first: whoever assigns configs waits for that.
+// nodeConfig takes the source from the node's NodeConfig, and reports there too, and there first: whoever assigns
+// configs waits for that.
 func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run, log, condition configsync.Reporter) error {
 	src, err := kube.NewNodeConfigSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	if err != nil {
@@ -134,8 +135,8 @@ func (p alive) Check(context.Context) error {
 	return nil
 }
 
-// Refusal is the status of a node whose agent refuses to start because the local config is not good; ok is false where it is
-// good. Without it, the last good news would stay in the node's condition.
+// Refusal is the status of a node whose agent refuses to start because the local config is not good; ok is false where
+// it is good. Without it, the last good news would stay in the node's condition.
 func Refusal(ctx context.Context, o node.Options) (s configsync.Status, ok bool) {
 	var records lkg.Getter = noRecords{}
 	if o.Store != nil {

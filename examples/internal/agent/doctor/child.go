@@ -23,6 +23,8 @@ type Child struct {
 	Last  []string
 	// Trouble is the cause in the node's condition while that is not True; empty otherwise.
 	Trouble string
+	// Failing are the probes that fail now, with their errors.
+	Failing []string
 }
 
 const (

@@ -49,7 +49,7 @@ func records(f *Facts) []Finding {
 }
 
 func baseline(f *Facts) []Finding {
-	if f.NoBaseline {
+	if f.Baseline.None {
 		return one(checkBaseline, Problem,
 			"no local config is named: it is what is left when no other config works, and the agent refuses to start without",
 			"name the config that the node was provisioned with: --init-config")
@@ -58,8 +58,8 @@ func baseline(f *Facts) []Finding {
 		return one(checkBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(),
 			"repair the local config on this node; no config from elsewhere can stand in for it")
 	}
-	if len(f.IgnoredInit) > 0 {
-		return one(checkBaseline, Note, fmt.Sprintf("the init directory has files that are not read: %q", f.IgnoredInit),
+	if len(f.Baseline.Ignored) > 0 {
+		return one(checkBaseline, Note, fmt.Sprintf("the init directory has files that are not read: %q", f.Baseline.Ignored),
 			"take them away, or name one of them with --key")
 	}
 	if f.Explanation == nil || f.Explanation.Next.Role == "" {
@@ -204,8 +204,8 @@ func trial(f *Facts) []Finding {
 	}
 	what := fmt.Sprintf("the assigned config is on trial since %s, neither promoted nor rejected; healthy so far: %s",
 		since.UTC().Format(time.RFC3339), e.State.Soak.Accumulated.Round(time.Second))
-	if len(f.Failing) > 0 {
-		what += "; failing now: " + list(f.Failing)
+	if f.Child != nil && len(f.Child.Failing) > 0 {
+		what += "; failing now: " + list(f.Child.Failing)
 	}
 	return one(checkTrial, Problem, what,
 		"see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")

@@ -109,7 +109,7 @@ func troublesOfTheChild() []trouble {
 		{"a sick child", func(f *doctor.Facts) {
 			f.Child = &doctor.Child{PID: 7, Trouble: `not healthy: required probe "healthz" fails`}
 		}, "child", "problem", `required probe "healthz" fails`},
-		{"files that are not read", func(f *doctor.Facts) { f.IgnoredInit = []string{"kubelet.bak"} }, "baseline", "note", `"kubelet.bak"`},
+		{"files that are not read", func(f *doctor.Facts) { f.Baseline.Ignored = []string{"kubelet.bak"} }, "baseline", "note", `"kubelet.bak"`},
 	}
 }
 
@@ -204,7 +204,7 @@ func troublesOfConfigs() []trouble {
 		{"a damaged record", func(f *doctor.Facts) {
 			state(f).Notices = []lkg.Notice{{Stream: "current", Err: errors.New("cut off")}}
 		}, "records", "problem", `"current"`},
-		{"no local config", func(f *doctor.Facts) { f.NoBaseline = true }, "baseline", "problem", "no local config is named"},
+		{"no local config", func(f *doctor.Facts) { f.Baseline.None = true }, "baseline", "problem", "no local config is named"},
 		{"a bad local config", func(f *doctor.Facts) {
 			f.Explanation.Next = lkg.Verdict{Refuse: &lkg.BaselineError{Origin: lkg.OriginInit, Err: errors.New("line 3")}}
 		}, "baseline", "problem", "refuses"},
@@ -231,7 +231,7 @@ func troublesOfConfigs() []trouble {
 				noon().Add(-time.Hour)
 		}, "trial", "note", "on trial"},
 		{"a trial that doesn't end", func(f *doctor.Facts) {
-			state(f).LastKnownGood, f.Failing = ref("b"), []string{"healthz: 500"}
+			state(f).LastKnownGood, f.Child = ref("b"), &doctor.Child{PID: 7, Failing: []string{"healthz: 500"}}
 		}, "trial", "problem", "failing now: healthz: 500"},
 	}
 }

@@ -18,11 +18,8 @@ type Facts struct {
 	Settings []error
 	// Source is the kind of source that the agent is told to use; empty or "none" for none.
 	Source string
-	// NoBaseline says that no local config is named.
-	NoBaseline bool
-
-	// IgnoredInit names the files of the init directory that are not read.
-	IgnoredInit []string
+	// Baseline is the local config.
+	Baseline Baseline
 
 	// Dir is the state directory; nil where none is given, which switches dynamic config off.
 	Dir *Dir
@@ -33,8 +30,6 @@ type Facts struct {
 	// Explanation is what is on record and what the next start would do, and ExplainErr why that is not known.
 	Explanation *configsync.Explanation
 	ExplainErr  error
-	// Failing are the probes that fail now, with their errors, as a running agent tells.
-	Failing []string
 	// Proof is why what proves a config before it is adopted can't do that now; nil where nothing is known to be in the
 	// way.
 	Proof error
@@ -42,6 +37,14 @@ type Facts struct {
 	Clock  *Clock
 	Unit   *Unit
 	Server *Server
+}
+
+// A Baseline is what is known of the local config.
+type Baseline struct {
+	// None says that no local config is named.
+	None bool
+	// Ignored names the files of the init directory that are not read.
+	Ignored []string
 }
 
 // A Dir is a state directory.

@@ -32,8 +32,8 @@ func Build(now time.Time, live *Live, e configsync.Explanation) Document {
 		Wanted:        Wanted{Outcome: word(string(s.Desired.Kind), "Unknown"), Cause: s.Desired.Cause, Since: s.Desired.At},
 		Next:          next(e.Next, origin),
 		Trouble:       trouble(e),
-		LastStart:     lastStart(s.Starts),
 	}
+	d.Next.After = lastStart(s.Starts)
 	if live != nil {
 		d.addLive(live)
 	}
@@ -88,7 +88,7 @@ func (d *Document) addLive(live *Live) {
 	d.InUse = &InUse{Config: config(st.Active, st.Local), Since: st.StartedAt, Why: why(st)}
 	d.Trial = trial(st.Trial)
 	if p := st.Pending; p != nil {
-		d.Pending = config(p.To, st.Local).name() + " waits: " + p.Why
+		d.Wanted.Pending = config(p.To, st.Local).name() + " waits: " + p.Why
 	}
 	if st.Error != "" {
 		d.Trouble = append(d.Trouble, "last trouble: "+st.Error)

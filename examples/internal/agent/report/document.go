@@ -25,10 +25,6 @@ type Document struct {
 	// LastKnownGood is the one to go back to, Previous the one before it.
 	LastKnownGood Good   `json:"lastKnownGood"`
 	Previous      Config `json:"previous"`
-	// Pending says which change waits, for what and until when; empty for none.
-	Pending string `json:"pending,omitempty"`
-	// LastStart is the newest start on record; nil if there is none.
-	LastStart *Start `json:"lastStart,omitempty"`
 	// Trial is nil unless the config in use is on trial.
 	Trial *Trial `json:"trial,omitempty"`
 	// Rejected lists the configs that are not used, newest first.
@@ -148,6 +144,8 @@ type Wanted struct {
 	Outcome string    `json:"outcome"`
 	Cause   string    `json:"cause,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Pending says which change waits, for what and until when; empty for none.
+	Pending string `json:"pending,omitempty"`
 }
 
 // Next is what the next start would do.
@@ -163,6 +161,8 @@ type Next struct {
 	PassedOver []PassedOver `json:"passedOver,omitempty"`
 	// Rejects is the reason for which that start would find the assigned config bad.
 	Rejects string `json:"rejects,omitempty"`
+	// After is the newest start on record; nil if there is none.
+	After *Start `json:"after,omitempty"`
 }
 
 // PassedOver is a config that would not be used, and why.

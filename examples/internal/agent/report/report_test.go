@@ -218,8 +218,8 @@ func render(t *testing.T, f Format, d Document) []byte {
 	return b.Bytes()
 }
 
-// R-CS-61, R-CS-84: a person sees which config is in use, why and since when, the last known good one, what was rejected and
-// why, and what the next start would do.
+// R-CS-61, R-CS-84: a person sees which config is in use, why and since when, the last known good one, what was
+// rejected and why, and what the next start would do.
 func TestTables(t *testing.T) {
 	for name, build := range scenes() {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", string(render(t, Table, build()))) })

@@ -87,15 +87,15 @@ func (p *page) head(d Document) {
 		}
 	}
 	rows = append(rows, row("Wanted config:", p.wanted(d.Wanted)))
-	if d.Pending != "" {
-		rows = append(rows, row("  pending:", d.Pending))
+	if d.Wanted.Pending != "" {
+		rows = append(rows, row("  pending:", d.Wanted.Pending))
 	}
 	p.columns(rows...)
 }
 
 // childRows says whether the child runs, and how the last one ended.
 func (p *page) childRows(d Document) (rows []string) {
-	last := d.LastStart
+	last := d.Next.After
 	switch a := d.Agent; {
 	case a == nil && last != nil:
 		return []string{row("Last start:", p.when(last.At)+", "+last.Cause+": "+last.Detail)}
@@ -126,8 +126,8 @@ func (p *page) lastLines(d Document) {
 	switch {
 	case d.Agent != nil && d.Agent.LastEnd != nil:
 		p.list(title, d.Agent.LastEnd.Last)
-	case d.LastStart != nil:
-		p.list(title, d.LastStart.Last)
+	case d.Next.After != nil:
+		p.list(title, d.Next.After.Last)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 	"github.com/belayproject/belay/internal/testenv/binaries"
 )
 
-// L-CS-38, L-CS-39, C-13: what is judged is what a real kubelet makes of its own file and of all drop-ins, beside a config of the source and
-// without one: one file with the merged result gives the kubelet the same config, field by field. What a kubelet refuses is refused, and
-// nothing else.
+// L-CS-38, L-CS-39, C-13: what is judged is what a real kubelet makes of its own file and of all drop-ins, beside a
+// config of the source and without one: one file with the merged result gives the kubelet the same config, field by
+// field. What a kubelet refuses is refused, and nothing else.
 func TestAKubeletMergesTheSame(t *testing.T) {
 	set, err := binaries.Ensure(t.Context(), os.Stderr, binaries.Kubelet, binaries.OldKubelet)
 	if err != nil {
@@ -155,8 +155,9 @@ func (k *realKubelet) prover() configsync.Inspector {
 	return p
 }
 
-// run returns the config that a kubelet has accepted, as the kubelet logs it, and the last line of its log. The kubelet ends by itself: it is
-// told to look for a lock, and not where. Kubelets from 1.37 on log the config before they validate it.
+// run returns the config that a kubelet has accepted, as the kubelet logs it, and the last line of its log. The kubelet
+// ends by itself: it is told to look for a lock, and not where. Kubelets from 1.37 on log the config before they
+// validate it.
 func (k *realKubelet) run(args ...string) (config, says string) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)

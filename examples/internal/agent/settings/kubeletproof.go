@@ -40,9 +40,9 @@ func (l *Local) JudgingKubelet() (program string, args []string) {
 	return "", nil
 }
 
-// binary returns a function that gives the digest of the program that reads the config: the child, else the kubelet
+// digestProgram returns a function that gives the digest of the program that reads the config: the child, else the kubelet
 // that judges. It gives an empty text where that can't be read, and is nil where neither is known.
-func (l *Local) binary() func() string {
+func (l *Local) digestProgram() func() string {
 	program, _ := l.JudgingKubelet()
 	if len(l.Child) > 0 {
 		program = l.Child[0]

@@ -39,8 +39,8 @@ func remote(text string) configsync.Object {
 	return configsync.Object{Namespace: "ns", Name: "c", UID: "u", Data: map[string]string{"kubelet": text}}
 }
 
-// L-CS-38, L-CS-39: what is decoded is what a kubelet makes of its own file and all drop-ins in the order of their names, read anew each
-// time, as kubeadm rewrites its file.
+// L-CS-38, L-CS-39: what is decoded is what a kubelet makes of its own file and all drop-ins in the order of their
+// names, read anew each time, as kubeadm rewrites its file.
 func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 	dir := files(t, map[string]string{
 		"config.yaml":                kubeletHead + "maxPods: 1\npodsPerCore: 1\nregistryBurst: 1\neventBurst: 1\n",
@@ -94,8 +94,8 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 	}
 }
 
-// L-CS-38: a field of a newer kubelet in kubeadm's file or in a drop-in of others is passed over, as the kubelet does, and is in the document that
-// the kubelet reads; in the config of a source it is refused where no kubelet judges.
+// L-CS-38: a field of a newer kubelet in kubeadm's file or in a drop-in of others is passed over, as the kubelet does,
+// and is in the document that the kubelet reads; in the config of a source it is refused where no kubelet judges.
 func TestFieldsOfANewerKubeletInFilesOfOthers(t *testing.T) {
 	const newer = "aFieldOfANewerKubelet: {a: 1}\n"
 	dir := files(t, map[string]string{"config.yaml": kubeletHead + "maxPods: 1\nmaxPods: 2\n" + newer, "d/95.conf": kubeletHead + "x: &x 3\npodsPerCore: *x\n" + newer})
@@ -162,7 +162,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// L-CS-20: the field policy sees what this node would use, before and after; nothing of its own files counts as a change.
+// L-CS-20: the field policy sees what this node would use, before and after; nothing of its own files counts as a
+// change.
 func TestThePolicyComparesWhatIsUsed(t *testing.T) {
 	dir := files(t, map[string]string{
 		"config.yaml": kubeletHead + "maxPods: 1\nclusterDomain: a\n",

@@ -45,7 +45,7 @@ func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 		o.Codec = l.Own.Codec
 	}
 	o.Validators = append(o.Validators, l.Own.Validators...)
-	o.Store, o.Binary = store, l.binary()
+	o.Store, o.Binary = store, l.digestProgram()
 	l.judge(&o, around)
 	switch {
 	case l.InitConfig == "":

@@ -220,7 +220,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// What lies in the init directory and is not read is named; the config and the limits are read, and a single file has no others.
+// What lies in the init directory and is not read is named; the config and the limits are read, and a single file has
+// no others.
 func TestFilesThatAreNotReadAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"kubelet", "kubelet.bak", "configTrialDuration", "crashLoopThreshold", "README"} {

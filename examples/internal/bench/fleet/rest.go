@@ -67,8 +67,9 @@ type repose struct {
 	err    error
 }
 
-// rest begins F2: the agent supervises a child, has a config that was promoted, takes part in rollouts by hooks, and has nothing to do. It goes on
-// beside what is measured next, which is about other processes: [bench.rested] waits for its end.
+// rest begins F2: the agent supervises a child, has a config that was promoted, takes part in rollouts by hooks, and
+// has nothing to do. It goes on beside what is measured next, which is about other processes: [bench.rested] waits for
+// its end.
 func (b *bench) rest(ctx context.Context) (err error) {
 	if b.agent == "" || b.bare == "" {
 		return errors.New("the programs -agent and -bare must be given")
@@ -248,7 +249,8 @@ func (b *bench) printRest(s spell, window time.Duration) {
 	})
 }
 
-// printCalls prints what the agent has asked for while it had nothing to do. Nothing that it asks is left out: a call, a renewal, or a watch.
+// printCalls prints what the agent has asked for while it had nothing to do. Nothing that it asks is left out: a call,
+// a renewal, or a watch.
 func (b *bench) printCalls(r *repose) {
 	n, short := r.within.total(), ""
 	if r.window <= resync {

@@ -169,8 +169,9 @@ func (f *fleet) create(ctx context.Context, resource schema.GroupVersionResource
 	return err
 }
 
-// shares splits calls into those of the protocol of rollouts, which are about the shadow of the node, reads of the Node, which are for its UID and so of the
-// rollout, or for its condition and so of the config, and all others, which the config takes.
+// shares splits calls into those of the protocol of rollouts, which are about the shadow of the node, reads of the
+// Node, which are for its UID and so of the rollout, or for its condition and so of the config, and all others, which
+// the config takes.
 func shares(calls map[string]int) (protocol, node, config map[string]int) {
 	protocol, node, config = map[string]int{}, map[string]int{}, map[string]int{}
 	for what, n := range calls {

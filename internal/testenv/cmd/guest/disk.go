@@ -23,7 +23,8 @@ import (
 
 const mountPoint = "/data"
 
-// disk is what is written on the first disk of the machine. All of it survives a power cut as soon as openDisk has returned.
+// disk is what is written on the first disk of the machine. All of it survives a power cut as soon as openDisk has
+// returned.
 type disk struct {
 	machineID  string // made by the first boot
 	sentinel   string // the token of the machine that has formatted it
