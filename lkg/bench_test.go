@@ -12,7 +12,8 @@ import (
 	"github.com/belayproject/belay/lkg/lkgtest"
 )
 
-// settledState is what a node has on disk that has run its config for long: the longest list of starts, and fifty bad configs.
+// settledState is what a node has on disk that has run its config for long: the longest list of starts, and fifty bad
+// configs.
 func settledState(t testing.TB) lkg.State {
 	store := lkgtest.NewStore()
 	open := func() *lkg.Tracker {
@@ -43,8 +44,8 @@ func settledState(t testing.TB) lkg.State {
 
 func fine(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK, Origin: lkg.OriginInit} }
 
-// TestDecidingTheSameAllocatesNothing: a start at which nothing changed is decided without an allocation, whether it uses the last
-// known good config or the local one.
+// TestDecidingTheSameAllocatesNothing: a start at which nothing changed is decided without an allocation, whether it
+// uses the last known good config or the local one.
 func TestDecidingTheSameAllocatesNothing(t *testing.T) {
 	local := settledState(t)
 	local.Current, local.LastKnownGood = lkg.Assignment{}, lkg.Ref{}
@@ -64,7 +65,8 @@ func TestDecidingTheSameAllocatesNothing(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	full := onTrial("x", "a", "b")
 	for len(full.Starts) < 36 {
-		full.Starts = append(full.Starts, lkg.Start{At: time.Unix(int64(len(full.Starts)), 0), Assignment: "0", N: 1, Cause: lkg.CauseReboot})
+		full.Starts = append(full.Starts,
+			lkg.Start{At: time.Unix(int64(len(full.Starts)), 0), Assignment: "0", N: 1, Cause: lkg.CauseReboot})
 	}
 	for i := range 50 {
 		full.Bad = append(full.Bad, lkg.BadEntry{Ref: lkg.Ref{UID: "uid-" + time.Duration(i).String()}, Reason: "listed"})
@@ -74,7 +76,9 @@ func BenchmarkDecide(b *testing.B) {
 	listed := full
 	listed.Bad = append(bad("x"), full.Bad...)
 	limits := func(lkg.Ref) lkg.Limits { return lkg.Limits{CrashLoopThreshold: 10} }
-	for name, s := range map[string]lkg.State{"unchanged": settledState(b), "known-good": good, "on-trial": full, "rolled-back": listed} {
+	for name, s := range map[string]lkg.State{
+		"unchanged": settledState(b), "known-good": good, "on-trial": full, "rolled-back": listed,
+	} {
 		in := lkg.Input{State: s, Recorded: true, Limits: limits}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

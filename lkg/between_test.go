@@ -64,8 +64,8 @@ func TestAssignmentBetweenStartAndChoice(t *testing.T) {
 	promotes(t, tr, named("a"))
 }
 
-// TestForgetLeavesARunningTrialAlone: neither another version of the object that runs, nor taking back a rejection before anything
-// came of it, ends the trial.
+// TestForgetLeavesARunningTrialAlone: neither another version of the object that runs, nor taking back a rejection
+// before anything came of it, ends the trial.
 func TestForgetLeavesARunningTrialAlone(t *testing.T) {
 	edited := named("a")
 	edited.Digest = "sha256:edited"

@@ -207,7 +207,8 @@ func TestNothingLives(t *testing.T) {
 		t.Errorf("says %q, want %q", seen, want)
 	}
 	if s := n.tr.State(); len(s.Bad) != 0 || n.deaths["x"] < 10 {
-		t.Errorf("rejected %+v, x was tried %d times; want nothing rejected, and x tried again and again", s.Bad, n.deaths["x"])
+		t.Errorf("rejected %+v, x was tried %d times; want nothing rejected, and x tried again and again",
+			s.Bad, n.deaths["x"])
 	}
 }
 

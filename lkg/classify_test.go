@@ -38,7 +38,10 @@ func TestClassify(t *testing.T) {
 		{"marker of an older boot, and a crash", inBoot("b2"), marker(lkg.CausePlanned, "b1"), "b2", crash, lkg.CauseCrash},
 		{"marker of an older boot, and a reboot", inBoot("b2"), marker(lkg.CausePlanned, "b1"), "b3", crash, lkg.CauseReboot},
 		{"marker of a kind that nobody plans", inBoot("b1"), marker(lkg.CauseReboot, "b1"), "b1", crash, lkg.CauseCrash},
-		{"marker without an id can not be consumed", inBoot("b1"), &lkg.Marker{Kind: lkg.CausePlanned, BootID: "b1"}, "b1", crash, lkg.CauseCrash},
+		{
+			"marker without an id can not be consumed", inBoot("b1"), &lkg.Marker{Kind: lkg.CausePlanned, BootID: "b1"}, "b1",
+			crash, lkg.CauseCrash,
+		},
 		{"reboot", inBoot("b1"), nil, "b2", lkg.Exit{}, lkg.CauseReboot},
 		{"reboot after a crash", inBoot("b1"), nil, "b2", crash, lkg.CauseReboot},
 		{"reboot can not be told without an id", inBoot("b1"), nil, "", lkg.Exit{}, lkg.CauseUnknown},

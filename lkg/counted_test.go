@@ -12,8 +12,9 @@ import (
 	"github.com/belayproject/belay/lkg/lkgtest"
 )
 
-// TestACountedStartIsOnRecordOnce: R-CS-62, R-CS-64. Who comes second in one start appends nothing and decides the same, also where the start before has
-// crashed; where the last start on record is of another boot or of another assignment, or was announced to be over, it is one more that counts against nobody.
+// TestACountedStartIsOnRecordOnce: R-CS-62, R-CS-64. Who comes second in one start appends nothing and decides the
+// same, also where the start before has crashed; where the last start on record is of another boot or of another
+// assignment, or was announced to be over, it is one more that counts against nobody.
 func TestACountedStartIsOnRecordOnce(t *testing.T) {
 	store := lkgtest.NewMachine(t, lkgtest.Options{}).Store
 	tracker := func(boot string) *lkg.Tracker { return open(t, store, lkg.Options{BootID: boot}) }
@@ -54,5 +55,6 @@ func TestACountedStartIsOnRecordOnce(t *testing.T) {
 	must(t, tr.PlanRestart(t.Context(), lkg.CausePlanned), tr.Start(t.Context(), lkg.Exit{Kind: lkg.ExitCounted}))
 	wants("after a planned end", tr, 1, lkg.CauseUnknown, lkg.CauseCrash, lkg.CauseReboot, lkg.CausePlanned)
 	must(t, tr.Assign(t.Context(), named("y")), tr.Start(t.Context(), lkg.Exit{Kind: lkg.ExitCounted}))
-	wants("of another assignment", tr, 0, lkg.CauseUnknown, lkg.CauseCrash, lkg.CauseReboot, lkg.CausePlanned, lkg.CausePlanned)
+	wants("of another assignment", tr, 0, lkg.CauseUnknown, lkg.CauseCrash, lkg.CauseReboot, lkg.CausePlanned,
+		lkg.CausePlanned)
 }

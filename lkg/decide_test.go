@@ -59,15 +59,33 @@ func TestChecksAreLazy(t *testing.T) {
 		use    string
 	}{
 		{"local config", lkg.Input{}, nil, "local", "", "local"},
-		{"bad baseline", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, map[string]lkg.Check{"local": invalid}, "local", "", "local"},
+		{
+			"bad baseline", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, map[string]lkg.Check{"local": invalid},
+			"local", "", "local",
+		},
 		{"on trial", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, nil, "local x", "x", "x"},
 		{"known good", lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, nil, "local a", "", "a"},
 		{"listed", lkg.Input{State: with(onTrial("x", "a", "b"), bad("x")), Recorded: true}, nil, "local a", "", "a"},
-		{"all listed", lkg.Input{State: with(onTrial("x", "a", "b"), bad("x", "a", "b")), Recorded: true}, nil, "local", "", "local"},
-		{"invalid", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, map[string]lkg.Check{"x": invalid}, "local x a", "", "a"},
-		{"known good is invalid now", lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, map[string]lkg.Check{"a": invalid}, "local a b", "", "b"},
-		{"known good is unavailable", lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, map[string]lkg.Check{"a": {}}, "local a b", "", "b"},
-		{"nothing else is usable", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, map[string]lkg.Check{"x": invalid, "a": {}, "b": invalid}, "local x a b", "", "local"},
+		{
+			"all listed", lkg.Input{State: with(onTrial("x", "a", "b"), bad("x", "a", "b")), Recorded: true}, nil, "local", "",
+			"local",
+		},
+		{
+			"invalid", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, map[string]lkg.Check{"x": invalid}, "local x a",
+			"", "a",
+		},
+		{
+			"known good is invalid now", lkg.Input{State: onTrial("a", "a", "b"), Recorded: true},
+			map[string]lkg.Check{"a": invalid}, "local a b", "", "b",
+		},
+		{
+			"known good is unavailable", lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, map[string]lkg.Check{"a": {}},
+			"local a b", "", "b",
+		},
+		{
+			"nothing else is usable", lkg.Input{State: onTrial("x", "a", "b"), Recorded: true},
+			map[string]lkg.Check{"x": invalid, "a": {}, "b": invalid}, "local x a b", "", "local",
+		},
 		{"not on record", lkg.Input{State: onTrial("x", "a", "b")}, nil, "local x a", "x", "a"},
 	} {
 		w := &world{checks: c.checks}
@@ -92,18 +110,25 @@ func TestWhatIsNotDecidedIsNotBad(t *testing.T) {
 		err  error
 		want string
 	}{
-		{errors.New("no answer yet"), "failed to sync, desired config unclear, cause: judging current (UID: uid-x): no answer yet"},
+		{
+			errors.New("no answer yet"),
+			"failed to sync, desired config unclear, cause: judging current (UID: uid-x): no answer yet",
+		},
 		{nil, "failed to sync, desired config unclear, cause: judging current (UID: uid-x): undecided"},
 	} {
 		w := &world{checks: map[string]lkg.Check{"x": {Outcome: lkg.CheckUndecided, Err: c.err}}}
 		v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, w.check)
-		if nameOf(v.Use) != "a" || v.Rejected != nil || v.Condition.Status != lkg.StatusUnknown || v.Condition.Reason != c.want || v.Detail != c.want {
-			t.Errorf("it uses %s because of %+v (%s), rejects %+v; want a because of %q, and nothing rejected", nameOf(v.Use), v.Condition, v.Detail, v.Rejected, c.want)
+		if nameOf(v.Use) != "a" || v.Rejected != nil || v.Condition.Status != lkg.StatusUnknown ||
+			v.Condition.Reason != c.want || v.Detail != c.want {
+			t.Errorf("it uses %s because of %+v (%s), rejects %+v; want a because of %q, and nothing rejected",
+				nameOf(v.Use), v.Condition, v.Detail, v.Rejected, c.want)
 		}
 	}
-	v := lkg.Decide(lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, (&world{checks: map[string]lkg.Check{"a": {Outcome: lkg.CheckUndecided}}}).check)
+	v := lkg.Decide(lkg.Input{State: onTrial("a", "a", "b"), Recorded: true},
+		(&world{checks: map[string]lkg.Check{"a": {Outcome: lkg.CheckUndecided}}}).check)
 	if nameOf(v.Use) != "b" || len(v.Steps) != 2 || v.Steps[1].Why != "its check says undecided" {
-		t.Errorf("where nobody can judge the last known good config, it uses %s after %+v, want the one before", nameOf(v.Use), v.Steps)
+		t.Errorf("where nobody can judge the last known good config, it uses %s after %+v, want the one before",
+			nameOf(v.Use), v.Steps)
 	}
 }
 
@@ -118,7 +143,8 @@ func TestRefusalIsTyped(t *testing.T) {
 	v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, func(lkg.Ref) lkg.Check {
 		return lkg.Check{Outcome: lkg.CheckUndecodable, Err: cause, Origin: lkg.OriginInit}
 	})
-	if v.Refuse == nil || v.Role != "" || !errors.Is(v.Refuse, cause) || v.Refuse.Origin != lkg.OriginInit || v.Refuse.Outcome != lkg.CheckUndecodable {
+	if v.Refuse == nil || v.Role != "" || !errors.Is(v.Refuse, cause) || v.Refuse.Origin != lkg.OriginInit ||
+		v.Refuse.Outcome != lkg.CheckUndecodable {
 		t.Errorf("got %+v", v)
 	}
 	if v.Condition.Status != lkg.StatusFalse || v.Condition.Reason != "local baseline (init) is undecodable" {
@@ -136,7 +162,10 @@ func TestIdentityOfABadConfig(t *testing.T) {
 		avoid bool
 	}{
 		{"same content", named("x"), true},
-		{"same content, other resourceVersion", lkg.Ref{UID: "uid-x", Key: "kubelet", Digest: "sha256:x", ResourceVersion: "9"}, true},
+		{
+			"same content, other resourceVersion",
+			lkg.Ref{UID: "uid-x", Key: "kubelet", Digest: "sha256:x", ResourceVersion: "9"}, true,
+		},
 		{"other digest", other, false},
 		{"other key", lkg.Ref{UID: "uid-x", Key: "other", Digest: "sha256:x"}, false},
 		{"other UID, same content", lkg.Ref{UID: "uid-y", Key: "kubelet", Digest: "sha256:x"}, true},
@@ -149,7 +178,8 @@ func TestIdentityOfABadConfig(t *testing.T) {
 		if avoided := v.Role != lkg.RoleCurrent; avoided != c.avoid {
 			t.Errorf("%s: avoided %v, want %v", c.name, avoided, c.avoid)
 		}
-		if c.avoid && (!strings.HasPrefix(v.Condition.Reason, "listed") || v.Condition.Reason != v.Rejected.Reason || v.NewlyRejected) {
+		if c.avoid && (!strings.HasPrefix(v.Condition.Reason, "listed") ||
+			v.Condition.Reason != v.Rejected.Reason || v.NewlyRejected) {
 			t.Errorf("%s: %+v, want the reason of the entry (R-CS-59)", c.name, v.Condition)
 		}
 	}
@@ -173,7 +203,10 @@ func TestStartsWithoutEvidence(t *testing.T) {
 		{"behind a start of the assignment, by a clock that went back", []lkg.Start{own(11, 1), bare(2), own(3, 2)}, 2},
 		{"cut off before the first start was on record", []lkg.Start{bare(11), own(12, 1), own(13, 2)}, 1},
 		{"the first start is no longer in the list", []lkg.Start{own(13, 7), own(14, 8)}, 2},
-		{"local starts with evidence never belong", []lkg.Start{{At: at(30), N: 4, Cause: lkg.CauseCrash}, own(12, 1), own(13, 2)}, 1},
+		{
+			"local starts with evidence never belong",
+			[]lkg.Start{{At: at(30), N: 4, Cause: lkg.CauseCrash}, own(12, 1), own(13, 2)}, 1,
+		},
 	} {
 		s := onTrial("x", "a", "b")
 		s.Current.At, s.Starts = at(10), c.starts
@@ -190,7 +223,10 @@ func TestStartsWithoutEvidence(t *testing.T) {
 func TestUnclearConditionOfALiveProcess(t *testing.T) {
 	v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, (&world{}).check)
 	got := v.Unclear("no answer")
-	want := lkg.Condition{Status: lkg.StatusUnknown, Reason: "failed to sync, desired config unclear, cause: no answer", Message: "using current (UID: uid-x)"}
+	want := lkg.Condition{
+		Status: lkg.StatusUnknown, Reason: "failed to sync, desired config unclear, cause: no answer",
+		Message: "using current (UID: uid-x)",
+	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -54,24 +54,38 @@ func TestInvalidLimitsNameTheField(t *testing.T) {
 
 // TestClampKeepsWithinBounds: what a config asks for is brought within the bounds of the operator.
 func TestClampKeepsWithinBounds(t *testing.T) {
-	defaults := lkg.Limits{Trial: lkg.DefaultTrial, MinHealthyRun: lkg.DefaultMinHealthyRun, ProbeDeadline: lkg.DefaultProbeDeadline}
-	tight := lkg.Bounds{MinTrial: time.Minute, MaxTrial: time.Hour, MinHealthyRun: 2 * time.Minute, MaxProbeDeadline: time.Minute, MaxCrashLoopThreshold: 3}
+	defaults := lkg.Limits{
+		Trial: lkg.DefaultTrial, MinHealthyRun: lkg.DefaultMinHealthyRun, ProbeDeadline: lkg.DefaultProbeDeadline,
+	}
+	tight := lkg.Bounds{
+		MinTrial: time.Minute, MaxTrial: time.Hour, MinHealthyRun: 2 * time.Minute, MaxProbeDeadline: time.Minute,
+		MaxCrashLoopThreshold: 3,
+	}
 	for _, c := range []struct {
 		name      string
 		b         lkg.Bounds
 		got, want lkg.Limits
 	}{
 		{"zero is the default", lkg.Bounds{}, lkg.Limits{}, defaults},
-		{"nonsense is the default", lkg.Bounds{}, lkg.Limits{Trial: -1, CrashLoopThreshold: -5, MinHealthyRun: -1, ProbeDeadline: -1}, defaults},
-		{"a run is not longer than the trial", lkg.Bounds{}, lkg.Limits{Trial: 5 * time.Second, MinHealthyRun: time.Hour, ProbeDeadline: time.Second, CrashLoopThreshold: 99},
-			lkg.Limits{Trial: 5 * time.Second, MinHealthyRun: 5 * time.Second, ProbeDeadline: time.Second, CrashLoopThreshold: 10}},
+		{
+			"nonsense is the default", lkg.Bounds{},
+			lkg.Limits{Trial: -1, CrashLoopThreshold: -5, MinHealthyRun: -1, ProbeDeadline: -1}, defaults,
+		},
+		{"a run is not longer than the trial", lkg.Bounds{},
+			lkg.Limits{Trial: 5 * time.Second, MinHealthyRun: time.Hour, ProbeDeadline: time.Second, CrashLoopThreshold: 99},
+			lkg.Limits{
+				Trial: 5 * time.Second, MinHealthyRun: 5 * time.Second, ProbeDeadline: time.Second, CrashLoopThreshold: 10,
+			}},
 		{"too much", tight, lkg.Limits{Trial: 24 * time.Hour, CrashLoopThreshold: 10},
 			lkg.Limits{Trial: time.Hour, CrashLoopThreshold: 3, MinHealthyRun: 10 * time.Minute, ProbeDeadline: time.Minute}},
 		{"too little", tight, lkg.Limits{Trial: time.Second, MinHealthyRun: time.Second},
 			lkg.Limits{Trial: time.Minute, MinHealthyRun: time.Minute, ProbeDeadline: time.Minute}},
 		{"a run that is too short", tight, lkg.Limits{Trial: time.Hour, MinHealthyRun: time.Second},
 			lkg.Limits{Trial: time.Hour, MinHealthyRun: 2 * time.Minute, ProbeDeadline: time.Minute}},
-		{"not below a second", lkg.Bounds{}, lkg.Limits{Trial: 1}, lkg.Limits{Trial: time.Second, MinHealthyRun: 1, ProbeDeadline: lkg.DefaultProbeDeadline}},
+		{
+			"not below a second", lkg.Bounds{}, lkg.Limits{Trial: 1},
+			lkg.Limits{Trial: time.Second, MinHealthyRun: 1, ProbeDeadline: lkg.DefaultProbeDeadline},
+		},
 	} {
 		if got := c.b.Clamp(c.got); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)

@@ -39,21 +39,67 @@ func TestPromoteTable(t *testing.T) {
 		run  time.Duration
 	}{
 		{"first report", lkg.Soak{}, lkg.Health{Elapsed: 10 * s}, lkg.ResultWait, 10 * s, 10 * s},
-		{"equal is still on trial", lkg.Soak{Assignment: "1", Accumulated: 10*m - s, Run: 10*m - s, Last: "healthy"}, lkg.Health{Elapsed: s}, lkg.ResultWait, 10 * m, 10 * m},
-		{"longer than the trial", lkg.Soak{Assignment: "1", Accumulated: 10 * m, Run: 10 * m, Last: "healthy"}, lkg.Health{Elapsed: 1}, lkg.ResultPromoted, 10*m + 1, 10*m + 1},
-		{"the run is too short", lkg.Soak{Assignment: "1", Accumulated: 20 * m}, lkg.Health{Elapsed: 59 * s}, lkg.ResultWait, 20*m + 59*s, 59 * s},
-		{"the run is just long enough", lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 59 * s, Last: "healthy"}, lkg.Health{Elapsed: s}, lkg.ResultPromoted, 20*m + s, m},
-		{"a required probe fails in this report", lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"}, lkg.Health{Elapsed: s, Probes: failing}, lkg.ResultWait, 20 * m, 0},
-		{"a wanted probe does not matter", lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"}, lkg.Health{Elapsed: s, Probes: wanted}, lkg.ResultPromoted, 20*m + s, 20*m + s},
-		{"the time since a failing report is not healthy", lkg.Soak{Assignment: "1", Accumulated: m, Last: "failing"}, lkg.Health{Elapsed: 30 * s}, lkg.ResultWait, m, 0},
-		{"time of another assignment", lkg.Soak{Assignment: "0", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"}, lkg.Health{Elapsed: s}, lkg.ResultWait, s, s},
-		{"a suspended machine", lkg.Soak{Assignment: "1", Last: "healthy"}, lkg.Health{Elapsed: 24 * time.Hour}, lkg.ResultWait, lkg.MaxElapsed, lkg.MaxElapsed},
-		{"time that runs backwards", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"}, lkg.Health{Elapsed: math.MinInt64}, lkg.ResultWait, m, m},
-		{"failing up to the deadline", lkg.Soak{Assignment: "1", Failing: 5*m - s, Last: "failing"}, lkg.Health{Elapsed: s, Probes: failing}, lkg.ResultWait, 0, 0},
-		{"failing past the deadline", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: 1, Probes: failing}, lkg.ResultRestart, 0, 0},
-		{"a witness below fails, too", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m, Probes: below}, lkg.ResultWait, 0, 0},
-		{"no answer breaks nothing", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"}, lkg.Health{Elapsed: m, Probes: unknown}, lkg.ResultWait, m, m},
-		{"failing, and then not", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m}, lkg.ResultWait, 0, 0},
+		{
+			"equal is still on trial", lkg.Soak{Assignment: "1", Accumulated: 10*m - s, Run: 10*m - s, Last: "healthy"},
+			lkg.Health{Elapsed: s}, lkg.ResultWait, 10 * m, 10 * m,
+		},
+		{
+			"longer than the trial", lkg.Soak{Assignment: "1", Accumulated: 10 * m, Run: 10 * m, Last: "healthy"},
+			lkg.Health{Elapsed: 1}, lkg.ResultPromoted, 10*m + 1, 10*m + 1,
+		},
+		{
+			"the run is too short", lkg.Soak{Assignment: "1", Accumulated: 20 * m}, lkg.Health{Elapsed: 59 * s}, lkg.ResultWait,
+			20*m + 59*s, 59 * s,
+		},
+		{
+			"the run is just long enough", lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 59 * s, Last: "healthy"},
+			lkg.Health{Elapsed: s}, lkg.ResultPromoted, 20*m + s, m,
+		},
+		{
+			"a required probe fails in this report",
+			lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"},
+			lkg.Health{Elapsed: s, Probes: failing}, lkg.ResultWait, 20 * m, 0,
+		},
+		{
+			"a wanted probe does not matter", lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"},
+			lkg.Health{Elapsed: s, Probes: wanted}, lkg.ResultPromoted, 20*m + s, 20*m + s,
+		},
+		{
+			"the time since a failing report is not healthy", lkg.Soak{Assignment: "1", Accumulated: m, Last: "failing"},
+			lkg.Health{Elapsed: 30 * s}, lkg.ResultWait, m, 0,
+		},
+		{
+			"time of another assignment", lkg.Soak{Assignment: "0", Accumulated: 20 * m, Run: 20 * m, Last: "healthy"},
+			lkg.Health{Elapsed: s}, lkg.ResultWait, s, s,
+		},
+		{
+			"a suspended machine", lkg.Soak{Assignment: "1", Last: "healthy"}, lkg.Health{Elapsed: 24 * time.Hour},
+			lkg.ResultWait, lkg.MaxElapsed, lkg.MaxElapsed,
+		},
+		{
+			"time that runs backwards", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"},
+			lkg.Health{Elapsed: math.MinInt64}, lkg.ResultWait, m, m,
+		},
+		{
+			"failing up to the deadline", lkg.Soak{Assignment: "1", Failing: 5*m - s, Last: "failing"},
+			lkg.Health{Elapsed: s, Probes: failing}, lkg.ResultWait, 0, 0,
+		},
+		{
+			"failing past the deadline", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"},
+			lkg.Health{Elapsed: 1, Probes: failing}, lkg.ResultRestart, 0, 0,
+		},
+		{
+			"a witness below fails, too", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"},
+			lkg.Health{Elapsed: m, Probes: below}, lkg.ResultWait, 0, 0,
+		},
+		{
+			"no answer breaks nothing", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"},
+			lkg.Health{Elapsed: m, Probes: unknown}, lkg.ResultWait, m, m,
+		},
+		{
+			"failing, and then not", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m},
+			lkg.ResultWait, 0, 0,
+		},
 	} {
 		p := lkg.Promote(running(c.soak), lkg.Limits{MinHealthyRun: time.Minute}, c.h)
 		if p.Result != c.want || p.Soak.Accumulated != c.acc || p.Soak.Run != c.run {
@@ -93,7 +139,8 @@ func TestPromoteOnlyWhatRuns(t *testing.T) {
 		}
 	}
 	listed := change(func(s *lkg.State) { s.Bad = bad("x") })
-	if p := lkg.Promote(listed, lkg.Limits{}, lkg.Health{Elapsed: time.Minute}); p.Result != lkg.ResultRejected || p.Rejected == nil {
+	if p := lkg.Promote(listed, lkg.Limits{}, lkg.Health{Elapsed: time.Minute}); p.Result != lkg.ResultRejected ||
+		p.Rejected == nil {
 		t.Errorf("listed while it runs: %q (%s), want a rejection so that the caller restarts", p.Result, p.Why)
 	}
 }

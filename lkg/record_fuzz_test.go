@@ -15,8 +15,10 @@ import (
 
 func FuzzSourceRecord(f *testing.F) {
 	f.Add([]byte(``))
-	f.Add([]byte(`{"configMapRef":{"namespace":"fleet","name":"a","uid":"u","key":"kubelet","digest":"sha256:0"},"assignedAt":"2030-01-01T00:00:00.5Z","assignment":"1","bootID":"b","policy":"Pin"}`))
-	f.Add([]byte(`{"configMapRef":{"uid":"u","x":[1]},"previous":{"configMapRef":{"uid":"p"}},"promotedAt":"2030-01-01T00:00:00Z","future":null}`))
+	f.Add([]byte(`{"configMapRef":{"namespace":"fleet","name":"a","uid":"u","key":"kubelet","digest":"sha256:0"},` +
+		`"assignedAt":"2030-01-01T00:00:00.5Z","assignment":"1","bootID":"b","policy":"Pin"}`))
+	f.Add([]byte(`{"configMapRef":{"uid":"u","x":[1]},"previous":{"configMapRef":{"uid":"p"}},` +
+		`"promotedAt":"2030-01-01T00:00:00Z","future":null}`))
 	f.Add([]byte(`{"configMapRef":{"UID":"u"}}`))
 	f.Add([]byte(`null`))
 	f.Add([]byte(`{}`))
@@ -38,7 +40,8 @@ func FuzzSourceRecord(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", payload, out, err)
 		}
-		if again.assignment().Ref != s.ref || again.id != s.id || again.previous != s.previous || !again.at.Equal(s.at) || len(again.extra) != len(s.extra) || len(again.refExtra) != len(s.refExtra) {
+		if again.assignment().Ref != s.ref || again.id != s.id || again.previous != s.previous || !again.at.Equal(s.at) ||
+			len(again.extra) != len(s.extra) || len(again.refExtra) != len(s.refExtra) {
 			t.Fatalf("%q became %q: %+v, then %+v", payload, out, s, again)
 		}
 		if last, err := again.encode(); err != nil || !bytes.Equal(last, out) {
@@ -49,7 +52,8 @@ func FuzzSourceRecord(f *testing.F) {
 
 func FuzzBadRecord(f *testing.F) {
 	f.Add([]byte(`{"u":{"time":"2030-01-01T00:00:00Z","reason":"failed to validate current (UID: u)"}}`))
-	f.Add([]byte(`{"u":{"key":"k","digest":"d"},"u k2 d2":{"key":"k2","digest":"d2"}," ":{},"v":null,"w":7,"x":{"time":1}}`))
+	f.Add([]byte(`{"u":{"key":"k","digest":"d"},"u k2 d2":{"key":"k2","digest":"d2"},` +
+		`" ":{},"v":null,"w":7,"x":{"time":1}}`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		bad, err := decodeBad(payload)
 		if err != nil {
@@ -79,7 +83,9 @@ func FuzzBadRecord(f *testing.F) {
 }
 
 func FuzzBeliefRecords(f *testing.F) {
-	f.Add([]byte(`["2030-01-01T00:00:00Z","2030-01-01T00:00:00.000000001+01:00"]`), []byte(`{"starts":[{"at":"2030-01-01T00:00:00Z","cause":"Crash","assignment":"1","n":2,"used":{"role":"current"}}],"consumed":"m","soak":{"accumulated":-5,"run":7},"floor":{"role":"local"}}`))
+	f.Add([]byte(`["2030-01-01T00:00:00Z","2030-01-01T00:00:00.000000001+01:00"]`),
+		[]byte(`{"starts":[{"at":"2030-01-01T00:00:00Z","cause":"Crash","assignment":"1","n":2,"used":{"role":"current"}}],`+
+			`"consumed":"m","soak":{"accumulated":-5,"run":7},"floor":{"role":"local"}}`))
 	f.Add([]byte(`[]`), []byte(`{}`))
 	f.Add([]byte(`null`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, startups, trial []byte) {
@@ -94,7 +100,9 @@ func FuzzBeliefRecords(f *testing.F) {
 		if rec.Soak.Accumulated < 0 || rec.Soak.Run != 0 {
 			t.Fatalf("%q: soak %+v", trial, rec.Soak)
 		}
-		s := State{Starts: join(times, rec.Starts), Soak: rec.Soak, Case: rec.Case, Current: Assignment{Ref: Ref{UID: "x"}, ID: "1"}}
+		s := State{
+			Starts: join(times, rec.Starts), Soak: rec.Soak, Case: rec.Case, Current: Assignment{Ref: Ref{UID: "x"}, ID: "1"},
+		}
 		s.prune()
 		s.addStart(Start{At: time.Unix(1_900_000_000, 0).UTC(), Cause: CauseCrash, Assignment: "1", N: 3})
 		if len(s.Starts) == 0 || len(s.Starts) > maxStarts || s.lastStart().Cause != CauseCrash {

@@ -11,8 +11,8 @@ import (
 	"github.com/belayproject/belay/lkg/lkgtest"
 )
 
-// TestSettledTellsWhenTheAgentMayBeReplaced: R-CS-69. Not while a config is on trial, not after a rollback, not while nobody knows
-// what is wanted; but once what is wanted runs and has proven itself.
+// TestSettledTellsWhenTheAgentMayBeReplaced: R-CS-69. Not while a config is on trial, not after a rollback, not while
+// nobody knows what is wanted; but once what is wanted runs and has proven itself.
 func TestSettledTellsWhenTheAgentMayBeReplaced(t *testing.T) {
 	m := lkgtest.NewMachine(t, *tolerant(0))
 	settled := func() bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// TestSystemdExit: C-01, C-33. What systemd says of an end becomes evidence; what it does not say stays unknown, and counts.
+// TestSystemdExit: C-01, C-33. What systemd says of an end becomes evidence; what it does not say stays unknown, and
+// counts.
 func TestSystemdExit(t *testing.T) {
 	for _, c := range []struct {
 		result, code, status string
@@ -43,7 +44,8 @@ func TestSystemdExit(t *testing.T) {
 		if got.Kind != c.want {
 			t.Errorf("%q %q %q: %q, want %q", c.result, c.code, c.status, got.Kind, c.want)
 		}
-		if (got.Detail == "") != (c.result == "" && c.code == "" && c.status == "") || !strings.Contains(got.Detail, c.status) {
+		if (got.Detail == "") != (c.result == "" && c.code == "" && c.status == "") ||
+			!strings.Contains(got.Detail, c.status) {
 			t.Errorf("%q %q %q: detail %q, want the words of systemd", c.result, c.code, c.status, got.Detail)
 		}
 	}

@@ -46,7 +46,8 @@ func decide(t *testing.T, tr *lkg.Tracker, l lkg.Limits) lkg.Verdict {
 
 // TestStartupsAreBounded: R-CS-65. A thousand planned reboots, and then a crash loop that is still seen.
 func TestStartupsAreBounded(t *testing.T) {
-	m := lkgtest.NewMachine(t, lkgtest.Options{Limits: func(lkg.Ref) lkg.Limits { return lkg.Limits{CrashLoopThreshold: 10} }})
+	m := lkgtest.NewMachine(t,
+		lkgtest.Options{Limits: func(lkg.Ref) lkg.Limits { return lkg.Limits{CrashLoopThreshold: 10} }})
 	x := named("x")
 	m.Adopt(x)
 	for range 1000 {
@@ -164,7 +165,8 @@ func TestDecidingAgainGivesTheSame(t *testing.T) {
 		first := decide(t, tr, l)
 		writes := s.Writes()
 		again := decide(t, tr, l)
-		if again.Use != first.Use || again.Role != first.Role || again.Condition != first.Condition || again.Alarm != first.Alarm {
+		if again.Use != first.Use || again.Role != first.Role || again.Condition != first.Condition ||
+			again.Alarm != first.Alarm {
 			t.Errorf("start %d: %+v, then %+v", i, first.Condition, again.Condition)
 		}
 		if s.Writes() != writes {
@@ -195,7 +197,9 @@ func TestWrongRequestsAreNamed(t *testing.T) {
 	ctx := t.Context()
 	tr := open(t, lkgtest.NewStore(), lkg.Options{})
 	for name, c := range map[string]struct{ got, want error }{
-		"version":     {func() error { _, err := lkg.NewTracker(ctx, lkgtest.NewStore(), lkg.Options{}); return err }(), lkg.ErrInvalid},
+		"version": {
+			func() error { _, err := lkg.NewTracker(ctx, lkgtest.NewStore(), lkg.Options{}); return err }(), lkg.ErrInvalid,
+		},
 		"local":       {tr.Assign(ctx, lkg.Ref{}), lkg.ErrInvalid},
 		"white space": {tr.Assign(ctx, lkg.Ref{UID: "a b"}), lkg.ErrInvalid},
 		"reject":      {tr.Reject(ctx, lkg.Ref{}, "why"), lkg.ErrInvalid},
@@ -224,8 +228,10 @@ func TestStoreErrorsAreTyped(t *testing.T) {
 	before := tr.State()
 	_, health := tr.Healthy(ctx, lkg.Health{Elapsed: time.Minute})
 	for name, err := range map[string]error{
-		"Start": tr.Start(ctx, lkg.Exit{}), "Assign": tr.Assign(ctx, named("y")), "Plan": tr.PlanRestart(ctx, lkg.CausePlanned),
-		"Reset": tr.Reset(ctx), "SetDesired": tr.SetDesired(ctx, lkg.Outcome{Kind: lkg.DesiredEmpty}), "Reject": tr.Reject(ctx, named("z"), ""),
+		"Start": tr.Start(ctx, lkg.Exit{}), "Assign": tr.Assign(ctx, named("y")),
+		"Plan":  tr.PlanRestart(ctx, lkg.CausePlanned),
+		"Reset": tr.Reset(ctx), "SetDesired": tr.SetDesired(ctx, lkg.Outcome{Kind: lkg.DesiredEmpty}),
+		"Reject": tr.Reject(ctx, named("z"), ""),
 		"Forget": tr.Forget(ctx, "uid-z"), "Healthy": health,
 	} {
 		var rec *lkg.RecordError
@@ -234,7 +240,8 @@ func TestStoreErrorsAreTyped(t *testing.T) {
 		}
 	}
 	after := tr.State()
-	if after.Current != before.Current || after.LastKnownGood != before.LastKnownGood || after.Desired != before.Desired || after.Marker != before.Marker {
+	if after.Current != before.Current || after.LastKnownGood != before.LastKnownGood || after.Desired != before.Desired ||
+		after.Marker != before.Marker {
 		t.Errorf("a refused write changed the state: %+v", after)
 	}
 }
@@ -361,10 +368,14 @@ func TestManyCallers(t *testing.T) {
 // L-CS-24.
 func TestBeliefStreamNames(t *testing.T) {
 	seen := map[string]string{}
-	for _, version := range []string{"v1.2.3", "1.2.3", "V1.2.3", "v1.2.3+build", "v1.2.3-build", "../../etc", "a/b", "v", "", " ", "ä", strings.Repeat("v", 300), strings.Repeat("v", 301)} {
+	for _, version := range []string{
+		"v1.2.3", "1.2.3", "V1.2.3", "v1.2.3+build", "v1.2.3-build", "../../etc", "a/b", "v", "", " ", "ä",
+		strings.Repeat("v", 300), strings.Repeat("v", 301),
+	} {
 		got := lkg.BeliefStream(version, "startups")
 		dir, name, ok := strings.Cut(got, "/")
-		if !ok || name != "startups" || !strings.HasPrefix(dir, "v") || len(dir) > 100 || strings.Trim(dir, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
+		if !ok || name != "startups" || !strings.HasPrefix(dir, "v") || len(dir) > 100 ||
+			strings.Trim(dir, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
 			t.Errorf("%q gives %q", version, got)
 		}
 		if other, taken := seen[got]; taken {

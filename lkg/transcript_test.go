@@ -20,11 +20,11 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts and golden files anew")
 
-// TestTranscripts plays every file in testdata/transcripts. A line that begins with "> " is a command; the indented lines
-// behind it are what it answered. Run with -update to write the answers, and review the difference.
+// TestTranscripts plays every file in testdata/transcripts. A line that begins with "> " is a command; the indented
+// lines behind it are what it answered. Run with -update to write the answers, and review the difference.
 //
-// R-CS-64: crashloop.txt has the vectors of the count. R-CS-67, R-CS-68: records.txt has versions that do not read each other's
-// beliefs, and one that finds its own again. R-CS-46: versions.txt has a trial that an upgrade begins anew.
+// R-CS-64: crashloop.txt has the vectors of the count. R-CS-67, R-CS-68: records.txt has versions that do not read each
+// other's beliefs, and one that finds its own again. R-CS-46: versions.txt has a trial that an upgrade begins anew.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -112,7 +112,9 @@ func named(name string) lkg.Ref {
 	if name == "local" {
 		return lkg.Ref{}
 	}
-	return lkg.Ref{Namespace: "fleet", Name: name, UID: "uid-" + name, ResourceVersion: "1", Key: "kubelet", Digest: "sha256:" + name}
+	return lkg.Ref{
+		Namespace: "fleet", Name: name, UID: "uid-" + name, ResourceVersion: "1", Key: "kubelet", Digest: "sha256:" + name,
+	}
 }
 
 func nameOf(r lkg.Ref) string {

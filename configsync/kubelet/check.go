@@ -153,12 +153,14 @@ func thresholdWarnings(fields map[string]any) (all []string) {
 	}
 	for _, signal := range slices.Sorted(maps.Keys(soft)) {
 		if order, ok := compareThresholds(soft[signal], hard[signal]); ok && order <= 0 {
-			all = append(all, fmt.Sprintf("evictionSoft[%s] is not above evictionHard: pods are killed at once before the soft threshold gives them time", signal))
+			all = append(all, fmt.Sprintf("evictionSoft[%s] is not above evictionHard: pods are killed at once "+
+				"before the soft threshold gives them time", signal))
 		}
 	}
 	if _, set := fields["evictionHard"].(map[string]any); set && hard["memory.available"] == "" &&
 		fields["mergeDefaultEvictionSettings"] != true {
-		all = append(all, "evictionHard has no memory.available: the list replaces all defaults, and the kernel kills processes when memory runs out")
+		all = append(all, "evictionHard has no memory.available: the list replaces all defaults, "+
+			"and the kernel kills processes when memory runs out")
 	}
 	return all
 }

@@ -25,7 +25,8 @@ func fileInTheWay(last []string) string {
 				return file
 			}
 		}
-		if !strings.Contains(line, "could not restore state from checkpoint") && !strings.Contains(line, "checkpoint is corrupted") {
+		if !strings.Contains(line, "could not restore state from checkpoint") &&
+			!strings.Contains(line, "checkpoint is corrupted") {
 			continue
 		}
 		for _, b := range allBindings() {

@@ -12,20 +12,22 @@ import (
 	"github.com/belayproject/belay/configsync/configsynctest"
 )
 
-const askedToDelete = `E0101 10:00:00.1 9 run.go:72] "command failed" err="could not restore state from checkpoint: checkpoint is corrupted, ` +
-	`please drain this node and delete the CPU manager checkpoint file \"/var/lib/kubelet/cpu_manager_state\" before restarting Kubelet"`
+const askedToDelete = `E0101 10:00:00.1 9 run.go:72] "command failed" err="could not restore state from checkpoint: ` +
+	`checkpoint is corrupted, please drain this node and delete the CPU manager checkpoint file ` +
+	`\"/var/lib/kubelet/cpu_manager_state\" before restarting Kubelet"`
 
 // The file is the one of the newest line that says that the kubelet ends because of one, and none else.
 func TestFileInTheWay(t *testing.T) {
 	for line, want := range map[string]string{
 		askedToDelete: "cpu_manager_state",
-		"could not restore state from checkpoint: x, please delete the memory manager checkpoint file \"/r/memory_manager_state\"": "memory_manager_state",
-		`failed to load checkpoint dra_manager_state: checkpoint is corrupted`:                                                     "dra_manager_state",
-		`start cpu manager error: not all reserved cpus: "0-1" are present in defaultCpuSet: "1"`:                                  "cpu_manager_state",
-		`[memorymanager] the expected machine state is different from the real one`:                                                "memory_manager_state",
-		`Failed to read data from checkpoint kubelet_internal_checkpoint: checkpoint is corrupted`:                                 "",
-		`trying to load cpu_manager_state`: "",
-		`please delete /etc/passwd`:        "",
+		"could not restore state from checkpoint: x, please delete the memory manager checkpoint file " +
+			"\"/r/memory_manager_state\"": "memory_manager_state",
+		`failed to load checkpoint dra_manager_state: checkpoint is corrupted`:                     "dra_manager_state",
+		`start cpu manager error: not all reserved cpus: "0-1" are present in defaultCpuSet: "1"`:  "cpu_manager_state",
+		`[memorymanager] the expected machine state is different from the real one`:                "memory_manager_state",
+		`Failed to read data from checkpoint kubelet_internal_checkpoint: checkpoint is corrupted`: "",
+		`trying to load cpu_manager_state`:                                                         "",
+		`please delete /etc/passwd`:                                                                "",
 	} {
 		if got := fileInTheWay([]string{"before", line, "after"}); got != want {
 			t.Errorf("fileInTheWay(%q) = %q, want %q", line, got, want)

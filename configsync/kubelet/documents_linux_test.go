@@ -58,8 +58,10 @@ func TestProverAgreesWithTheKubelet(t *testing.T) {
 		}
 	}
 	n := time.Duration(b.runs)
-	t.Logf("%d documents: the kubelet runs %d and refuses %d; called good and refused by the kubelet: %d; refused and run by the kubelet: %d; undecided: %d; "+
-		"refused by the rule about unknown fields: %d; a judgement takes %s, the longest %s", b.runs, b.ran, b.refused, b.wrongGood, b.wrongBad,
+	t.Logf("%d documents: the kubelet runs %d and refuses %d; called good and refused by the kubelet: %d; "+
+		"refused and run by the kubelet: %d; undecided: %d; "+
+		"refused by the rule about unknown fields: %d; a judgement takes %s, the longest %s",
+		b.runs, b.ran, b.refused, b.wrongGood, b.wrongBad,
 		b.undecided, b.unknown, (b.total / n).Round(10*time.Millisecond), b.longest.Round(10*time.Millisecond))
 	if os.Getenv(allDocuments) != "" && b.total/n > slowest {
 		t.Errorf("a judgement takes %s, want at most %s", b.total/n, slowest)

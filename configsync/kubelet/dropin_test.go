@@ -19,8 +19,9 @@ func TestFilled(t *testing.T) {
 		head + "serializeImagePulls: false\n": `{` + freq + `}`,
 		head + "serializeImagePulls: true\nnodeStatusReportFrequency: 1m\n": `{}`,
 		head + "serializeImagePulls: true\nnodeStatusUpdateFrequency: 9s\n": `{"nodeStatusReportFrequency":"9s"}`,
-		head + "enforceNodeAllocatable: []\n":                               `{"enforceNodeAllocatable":["pods"],` + freq + `,"serializeImagePulls":true}`,
-		head + "enforceNodeAllocatable: [none]\n":                           `{` + freq + `,"serializeImagePulls":true}`,
+		head + "enforceNodeAllocatable: []\n": `{"enforceNodeAllocatable":["pods"],` + freq +
+			`,"serializeImagePulls":true}`,
+		head + "enforceNodeAllocatable: [none]\n": `{` + freq + `,"serializeImagePulls":true}`,
 		"maxPods: 3\n": "",
 	} {
 		if got := string(fillDefaults([]byte(text))); got != want {
@@ -35,7 +36,10 @@ func TestLenient(t *testing.T) {
 		{text: head + "maxPods: 3 # a comment\n", want: head + "maxPods: 3 # a comment\n"},
 		{text: head + "newerField: {a: 1}\n", want: head + "newerField: {a: 1}\n"},
 		{text: head + "a: &x b\nc: *x\n", want: `{"a":"b","apiVersion":"` + apiVersion + `","c":"b","kind":"` + kind + `"}`},
-		{text: head + "maxPods: 1\nmaxPods: 2\n", want: `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":2}`},
+		{
+			text: head + "maxPods: 1\nmaxPods: 2\n",
+			want: `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":2}`,
+		},
 		{text: "", refused: "empty"},
 		{text: "maxPods: 3\n", refused: `"apiVersion" must be`},
 		{text: strings.Replace(head, "v1beta1", "v1", 1), refused: `"apiVersion" must be`},

@@ -32,14 +32,22 @@ func TestDecodeAroundAConfig(t *testing.T) {
 		maxPods   int32
 		holds     string // part of the merged document
 	}{
-		"of the node below": {layers.Stack{Init: []byte(kubeadm)}, "u", head + "maxPods: 42\nclusterDNS: []\nevictionHard: {nodefs.available: 5%}\n", "", 42, `"clusterDNS":[],"evictionHard":{"memory.available":"1Gi","nodefs.available":"5%"}`},
-		"of the node above": {layers.Stack{Node: []byte("maxPods: 7\nproviderID: a://b\n")}, "u", head + "maxPods: 42\n", "", 7, `"maxPods":7`},
-		"local":             {layers.Stack{Node: []byte("maxPods: 7\n")}, "", kubeadm, "", 7, `["10.0.0.10","10.0.0.11"]`},
+		"of the node below": {
+			layers.Stack{Init: []byte(kubeadm)}, "u",
+			head + "maxPods: 42\nclusterDNS: []\nevictionHard: {nodefs.available: 5%}\n", "", 42,
+			`"clusterDNS":[],"evictionHard":{"memory.available":"1Gi","nodefs.available":"5%"}`,
+		},
+		"of the node above": {
+			layers.Stack{Node: []byte("maxPods: 7\nproviderID: a://b\n")}, "u", head + "maxPods: 42\n", "", 7, `"maxPods":7`,
+		},
+		"local": {layers.Stack{Node: []byte("maxPods: 7\n")}, "", kubeadm, "", 7, `["10.0.0.10","10.0.0.11"]`},
 		"its own node": {layers.Stack{Init: []byte(kubeadm)}, "u", head + "providerID: c://d\n",
 			"providerID must not be set", 0, ""},
-		"no kind":       {layers.Stack{Init: []byte(kubeadm)}, "u", "maxPods: 42\n", `field "apiVersion" must be`, 0, ""},
-		"unknown below": {layers.Stack{Init: []byte(kubeadm + "maxPod: 1\n")}, "u", head + "maxPods: 3\n", "", 3, `"maxPod":1`},
-		"no health":     {layers.Stack{Node: []byte("healthzPort: 0\n")}, "u", head, "healthzPort must not be 0", 0, ""},
+		"no kind": {layers.Stack{Init: []byte(kubeadm)}, "u", "maxPods: 42\n", `field "apiVersion" must be`, 0, ""},
+		"unknown below": {
+			layers.Stack{Init: []byte(kubeadm + "maxPod: 1\n")}, "u", head + "maxPods: 3\n", "", 3, `"maxPod":1`,
+		},
+		"no health": {layers.Stack{Node: []byte("healthzPort: 0\n")}, "u", head, "healthzPort must not be 0", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, limits, err := around(c.stack, true).Decode(Key,
@@ -70,12 +78,18 @@ func TestText(t *testing.T) {
 		want  string
 		ok    bool
 	}{
-		"no layers":            {Codec(defaults), "u", raw, true},
-		"no layers, local":     {Codec(defaults), "", raw, true},
-		"a drop-in":            {around(node, true), "u", raw, true},
-		"a drop-in, local":     {around(node, true), "", "", false},
-		"with an overlay":      {around(node, false), "u", `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":42,"podsPerCore":3}`, true},
-		"an overlay, local":    {around(node, false), "", `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":42,"podsPerCore":3}`, true},
+		"no layers":        {Codec(defaults), "u", raw, true},
+		"no layers, local": {Codec(defaults), "", raw, true},
+		"a drop-in":        {around(node, true), "u", raw, true},
+		"a drop-in, local": {around(node, true), "", "", false},
+		"with an overlay": {
+			around(node, false), "u",
+			`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":42,"podsPerCore":3}`, true,
+		},
+		"an overlay, local": {
+			around(node, false), "",
+			`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":42,"podsPerCore":3}`, true,
+		},
 		"an overlay of spaces": {around(layers.Stack{Node: []byte(" \n")}, false), "u", raw, true},
 	} {
 		got, ok, err := Text(c.codec, Key, object(c.uid, raw, nil))
@@ -88,7 +102,8 @@ func TestText(t *testing.T) {
 // L-CS-12: an explanation names the layer of each field that is not from the config itself.
 func TestOrigins(t *testing.T) {
 	c := around(layers.Stack{
-		Init: []byte(head + "maxPods: 1\nclusterDNS: [10.0.0.10, 10.0.0.11]\nevictionHard: {memory.available: 1Gi}\n"), Node: []byte("podsPerCore: 3\n"),
+		Init: []byte(head + "maxPods: 1\nclusterDNS: [10.0.0.10, 10.0.0.11]\nevictionHard: {memory.available: 1Gi}\n"),
+		Node: []byte("podsPerCore: 3\n"),
 	}, true).(configsync.Origins)
 	got, err := c.Origins(Key, object("u", head+"maxPods: 42\nsystemReserved: {cpu: 1}\n", nil))
 	want := map[string]string{"clusterDNS": "init", "evictionHard.memory.available": "init", "podsPerCore": "node"}

@@ -72,13 +72,16 @@ func (s *stage) runs() int {
 	return strings.Count(string(text), "run")
 }
 
-// R-CS-41: the kubelet's refusal is that of the config, in its words without its values; fields that it does not know are
-// refused in the config of a source alone; what tells nothing is undecided.
+// R-CS-41: the kubelet's refusal is that of the config, in its words without its values; fields that it does not know
+// are refused in the config of a source alone; what tells nothing is undecided.
 func TestProverSaysWhatTheKubeletSays(t *testing.T) {
 	for _, c := range []struct{ name, uid, text, want string }{
 		{"good", "u", "maxPods: 1\n", "<nil>"},
 		{"refused", "u", "clusterDomain: secret-value\nbad: 1\n", `the kubelet refuses it: invalid: "…" is bad`},
-		{"unknown field", "u", "unknown: secret-value\n", `the kubelet refuses it: the kubelet does not know the field "unknown"`},
+		{
+			"unknown field", "u", "unknown: secret-value\n",
+			`the kubelet refuses it: the kubelet does not know the field "unknown"`,
+		},
 		{"unknown field, local", "", "unknown: 1\n", "<nil>"},
 		{"hangs", "u", "hang: 1\n", "asking the kubelet: the kubelet was killed: it did not end in time"},
 	} {
@@ -196,7 +199,8 @@ func TestAnswersAreKeptForTheBinary(t *testing.T) {
 // The flags of the node's kubelet are kept, but for those that would reach out of the sandbox.
 func TestKeptFlags(t *testing.T) {
 	got := keptFlags([]string{
-		"--config=/a", "--node-ip=1.2.3.4", "--kubeconfig", "/b", "--v", "2", "--root_dir=/c", "--container-runtime-endpoint", "unix:///d", "--exit-on-lock-contention",
+		"--config=/a", "--node-ip=1.2.3.4", "--kubeconfig", "/b", "--v", "2", "--root_dir=/c", "--container-runtime-endpoint",
+		"unix:///d", "--exit-on-lock-contention",
 		"--lock-file", "/e", "-v=3", "--pod-manifest-path=/f", "--cloud-provider=external", "--config-dir",
 	})
 	if want := []string{"--node-ip=1.2.3.4", "--v", "2", "-v=3", "--cloud-provider=external"}; !slices.Equal(got, want) {
@@ -208,11 +212,15 @@ func TestKeptFlags(t *testing.T) {
 func TestReason(t *testing.T) {
 	for log, want := range map[string]string{
 		"": "it ended and said nothing",
-		`E1 x` + "\n" + `E0101 10:00:00.1 9 run.go:72] "command failed" err="failed to run Kubelet: a \"b\""` + "\n":                           `a "b"`,
-		"E0101 10:00:00.1 9 run.go:72] \"command failed\" err=<\n\tfailed to validate kubelet configuration, error: [a, b], path: &X{1}\n >\n": "[a, b]",
-		`{"ts":1,"msg":"command failed","err":"failed to run Kubelet: /DIR/x"}` + "\n":                                                         "command failed: /x",
-		"I0101 a\npanic: runtime error: x\n\ngoroutine 1\n":                                                                                    "panic: runtime error: x",
-		`F0101 10:00:00.1 9 server.go:1] "Failed to start ContainerManager" err="no hidden value"` + "\n":                                      "Failed to start ContainerManager: no … value",
+		`E1 x` + "\n" + `E0101 10:00:00.1 9 run.go:72] "command failed" err="failed to run Kubelet: a \"b\""` +
+			"\n": `a "b"`,
+		"E0101 10:00:00.1 9 run.go:72] \"command failed\" err=<\n\tfailed to validate kubelet configuration, " +
+			"error: [a, b], path: &X{1}\n >\n": "[a, b]",
+		`{"ts":1,"msg":"command failed","err":"failed to run Kubelet: /DIR/x"}` +
+			"\n": "command failed: /x",
+		"I0101 a\npanic: runtime error: x\n\ngoroutine 1\n": "panic: runtime error: x",
+		`F0101 10:00:00.1 9 server.go:1] "Failed to start ContainerManager" err="no hidden value"` +
+			"\n": "Failed to start ContainerManager: no … value",
 		"Error: unknown flag: --x\n": "Error: unknown flag: --x",
 	} {
 		if got := reasonOf(log, []byte("a: hidden\n"), "/DIR"); got != want {

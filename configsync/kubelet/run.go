@@ -102,7 +102,7 @@ func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	}
 	cmd.Args = append(cmd.Args, "--kubeconfig="+kubeconfig)
 	log := captureOutput(cmd)
-	lives, err := p.observe(ctx, cmd, box, runtime)
+	lives, err := p.observeRun(ctx, cmd, box, runtime)
 	if err != nil || lives {
 		return outcome{}, err
 	}
@@ -130,8 +130,8 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
 `
 
-// observe runs a kubelet until it ends, or has lived long enough.
-func (p *prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool,
+// observeRun runs a kubelet until it ends, or has lived long enough.
+func (p *prover) observeRun(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool,
 	err error) {
 	process.DieWithParent(cmd)
 	group, err := process.StartPrepared(cmd, box.prepare)
@@ -187,7 +187,8 @@ func (p *prover) kubeletCommand(dir string, doc []byte) (*exec.Cmd, error) {
 
 // replacedFlags are those of a kubelet that the prover sets, or that would reach out of the sandbox.
 var replacedFlags = map[string]bool{
-	"config": true, "config-dir": true, "kubeconfig": true, "bootstrap-kubeconfig": true, "root-dir": true, "cert-dir": true,
+	"config": true, "config-dir": true, "kubeconfig": true, "bootstrap-kubeconfig": true,
+	"root-dir": true, "cert-dir": true,
 	"lock-file": true, "exit-on-lock-contention": true, "container-runtime-endpoint": true, "image-service-endpoint": true,
 	"pod-manifest-path": true, "manifest-url": true, "manifest-url-header": true, "log-file": true, "log-dir": true,
 }

@@ -181,12 +181,28 @@ func TestRemoveIsNoErrorTwice(t *testing.T) {
 	}
 }
 
+// hastyFS waits for a lock for a moment only.
+type hastyFS struct{ OS }
+
+func (h hastyFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := h.OS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return hastyFile{f.(systemFile)}, nil
+}
+
+func (h hastyFS) LeadsTo(name string, f File) bool {
+	return h.OS.LeadsTo(name, f.(hastyFile).systemFile)
+}
+
+type hastyFile struct{ systemFile }
+
+func (f hastyFile) Lock() error { return lockFile(f.File, 20*time.Millisecond) }
+
 // Who holds the temporary file for ever, such as a process that was stopped, blocks no writer for ever. The error names
 // the file.
 func TestReplaceDoesNotWaitForEver(t *testing.T) {
-	before := lockWait
-	lockWait = 20 * time.Millisecond
-	defer func() { lockWait = before }()
 	path := filepath.Join(t.TempDir(), "file")
 	temp := filepath.Join(filepath.Dir(path), TempName("file"))
 	requireNil(t, os.WriteFile(path, []byte("old"), 0o600))
@@ -194,7 +210,7 @@ func TestReplaceDoesNotWaitForEver(t *testing.T) {
 	requireNil(t, err)
 	requireNil(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 	over := make(chan error)
-	go func() { over <- ReplaceFile(OS{}, path, []byte("new"), 0o600) }()
+	go func() { over <- ReplaceFile(hastyFS{}, path, []byte("new"), 0o600) }()
 	select {
 	case err = <-over:
 	case <-time.After(10 * time.Second):

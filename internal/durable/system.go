@@ -57,7 +57,7 @@ func wrapFile(f *os.File, err error) (File, error) {
 	return systemFile{f}, nil
 }
 
-func (f systemFile) Lock() error { return lockFile(f.File) }
+func (f systemFile) Lock() error { return lockFile(f.File, lockWait) }
 
 func isFile(lstat func(string) (fs.FileInfo, error), name string, f File) bool {
 	there, err := lstat(name)

@@ -5,9 +5,12 @@
 
 package durable
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 func openFlags(int) int { return 0 }
 
 // lockFile is none: on such a system one process at a time replaces a file.
-func lockFile(*os.File) error { return nil }
+func lockFile(*os.File, time.Duration) error { return nil }

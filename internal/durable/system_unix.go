@@ -27,8 +27,8 @@ func openFlags(flag int) int {
 
 // lockFile tries again and again, as a process that waits in flock can not be told to stop. The
 // pauses are drawn at random, so that waiting writers have equal chances.
-func lockFile(f *os.File) error {
-	until := time.Now().Add(lockWait)
+func lockFile(f *os.File, wait time.Duration) error {
+	until := time.Now().Add(wait)
 	for try := 0; ; try++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {

@@ -58,5 +58,6 @@ func (c *Cache) DigestOf(path string) (sum string, err error) {
 }
 
 func isSame(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && lastChange(a).Equal(lastChange(b))
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) &&
+		lastChange(a).Equal(lastChange(b))
 }

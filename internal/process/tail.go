@@ -164,8 +164,8 @@ var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`(-----BEGIN ).*?(?:-----END [^-]*-----|$)`),
 	regexp.MustCompile(`(, path: &).*`), // behind it a kubelet that refuses its config prints all of it
 	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[^\s"',;]+`),
-	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|key[_-]?data|credential)[\w.-]*\\?["']?\s*[:=]\s*)` +
-		secretValue),
+	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|key[_-]?data|credential)` +
+		`[\w.-]*\\?["']?\s*[:=]\s*)` + secretValue),
 	regexp.MustCompile(`(?i)((?:^\s*(?:-\s+)?|[{,]\s*)(?:[\w-]+\.)?key\s*:\s*)` + secretValue), // not the key= of a log
 	regexp.MustCompile(`(?i)(\\?["'](?:[\w-]+\.)?key\\?["']\s*:\s*)` + secretValue),
 	regexp.MustCompile(`()LS0tLS1CRUdJTi[\w+/=]*`), // a PEM block in base64

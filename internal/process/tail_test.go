@@ -43,8 +43,10 @@ func TestTailKeepsTheLastLinesWithinItsBounds(t *testing.T) {
 		"few":            {"a\nb", "a", "b", 2},
 		"many":           {many.String(), "line 990", "line 999", 10},
 		"without breaks": {strings.Repeat("x", 100_000), strings.Repeat("x", 1024), strings.Repeat("x", 1024), 1},
-		"long lines":     {strings.Repeat(strings.Repeat("y", 1000)+"\n", 30), strings.Repeat("y", 1000), strings.Repeat("y", 1000), 4},
-		"terminal":       {"a\x1b[31mb\x00\tc\n", "a?[31mb? c", "a?[31mb? c", 1},
+		"long lines": {
+			strings.Repeat(strings.Repeat("y", 1000)+"\n", 30), strings.Repeat("y", 1000), strings.Repeat("y", 1000), 4,
+		},
+		"terminal": {"a\x1b[31mb\x00\tc\n", "a?[31mb? c", "a?[31mb? c", 1},
 	} {
 		for _, piece := range []int{1, 7, 4096} {
 			got := keep(c.text, piece)
@@ -61,13 +63,15 @@ func TestTailKeepsTheCauseOfAPanic(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("I1127 all is well\npanic: runtime error: index out of range\n\n")
 	for i := range 200 {
-		fmt.Fprintf(&b, "goroutine %d [running]:\nmain.f(0x1)\n\t/src/main.go:12 +0x1d\ncreated by main.main in goroutine 1\n\t/src/main.go:3 +0x7\n\n", i)
+		fmt.Fprintf(&b, "goroutine %d [running]:\nmain.f(0x1)\n\t/src/main.go:12 +0x1d\n"+
+			"created by main.main in goroutine 1\n\t/src/main.go:3 +0x7\n\n", i)
 	}
 	got := keep(b.String(), 512)
 	if len(got) < 3 || got[1] != "panic: runtime error: index out of range" || got[2] != "goroutine 0 [running]:" {
 		t.Errorf("kept is %q, want the line of the panic and the first frames", got)
 	}
-	if got := keep("F1127 12:00:00.000001 77 b.go:2] cannot\n"+b.String()[strings.Index(b.String(), "goroutine"):], 512); !strings.HasPrefix(got[0], "F1127") {
+	stacks := b.String()[strings.Index(b.String(), "goroutine"):]
+	if got := keep("F1127 12:00:00.000001 77 b.go:2] cannot\n"+stacks, 512); !strings.HasPrefix(got[0], "F1127") {
 		t.Errorf("kept is %q, want the fatal line above its stacks", got)
 	}
 	b.WriteString("I1127 recovered\n")
@@ -85,11 +89,15 @@ func TestTailCutsSecrets(t *testing.T) {
 		`header "authorization": "bearer ` + secret + `"`,
 		"token: " + secret, `"token":"` + secret + `"`, "token=" + secret, "--token=" + secret, "--token " + secret,
 		`FLAG: --bootstrap-token="` + secret + `"`, `err="parsing {\"clientSecret\":\"` + secret + `\"}"`,
-		"password: '" + secret + " with blanks'", `Password="a ` + secret + ` b"`, "apiKey: " + secret, "PRIVATE_KEY=" + secret,
+		"password: '" + secret + " with blanks'", `Password="a ` + secret + ` b"`, "apiKey: " + secret,
+		"PRIVATE_KEY=" + secret,
 		"dial https://admin:" + secret + "@10.0.0.1/", "got " + jwt + " back", "join with abcdef.0123456789abcdef",
-		"Authorization: Basic " + secret + "==", "StaticPodURLHeader:map[Authorization:[Basic " + secret + "]]", "X-Api-Key: " + secret,
-		`E1127 12:00:00.0 1 run.go:72] "command failed" err="failed to validate kubelet configuration, path: &{X:` + secret + `}"`,
-		"    client-key-data: " + secret, `{"client-key-data":"` + secret + `"}`, "tls-key-data=" + secret, `err="\"client-key-data\": ` + secret + `"`,
+		"Authorization: Basic " + secret + "==", "StaticPodURLHeader:map[Authorization:[Basic " + secret + "]]",
+		"X-Api-Key: " + secret,
+		`E1127 12:00:00.0 1 run.go:72] "command failed" err="failed to validate kubelet configuration, path: &{X:` + secret +
+			`}"`,
+		"    client-key-data: " + secret, `{"client-key-data":"` + secret + `"}`, "tls-key-data=" + secret,
+		`err="\"client-key-data\": ` + secret + `"`,
 		"key: " + secret, "  - key: " + secret, `"key":"` + secret + `"`, "tls.key: " + secret, `\"key\": \"` + secret + `\"`,
 		"  LS0tLS1CRUdJTi" + secret + "==",
 		pem, strings.ReplaceAll(pem, "\n", `\n`), "before " + pem + " after", pem[:60],
@@ -107,7 +115,8 @@ func TestTailCutsSecrets(t *testing.T) {
 	for _, text := range []string{
 		"found character that cannot start any token", "the basics", `err="open /etc/x: no such file or directory"`,
 		"Get \"https://127.0.0.1:6443/api\": dial tcp: connection refused", "v1.2.3-4.567 of 10:12:01.123456",
-		"client-key: /var/lib/kubelet/pki/client.pem", "monkey: 3", "keys: 12", `err="no such key: "`, "key=node/n1 was requeued",
+		"client-key: /var/lib/kubelet/pki/client.pem", "monkey: 3", "keys: 12", `err="no such key: "`,
+		"key=node/n1 was requeued",
 	} {
 		if got := keep(text, 4096); len(got) != 1 || got[0] != text {
 			t.Errorf("of %q it keeps %q, want all of it", text, got)

@@ -75,11 +75,14 @@ func (b *blaming) Start(ctx context.Context, e lkg.Exit) error {
 	return b.Tracker.Start(ctx, e)
 }
 
-func (b *blaming) Decide(ctx context.Context, limits func(lkg.Ref) lkg.Limits, check func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (b *blaming) Decide(
+	ctx context.Context, limits func(lkg.Ref) lkg.Limits, check func(lkg.Ref) lkg.Check,
+) (lkg.Verdict, error) {
 	s := b.State()
 	b.limits = (lkg.Bounds{}).Clamp(limits(s.Current.Ref))
 	if n := b.Counts[b.countKey(&s, lkg.RoleCurrent, "")]; s.OnTrial() && n > b.limits.CrashLoopThreshold {
-		if err := b.Reject(ctx, s.Current.Ref, fmt.Sprintf("%d unexplained restarts, tolerated: %d", n, b.limits.CrashLoopThreshold)); err != nil {
+		if err := b.Reject(ctx, s.Current.Ref,
+			fmt.Sprintf("%d unexplained restarts, tolerated: %d", n, b.limits.CrashLoopThreshold)); err != nil {
 			return lkg.Verdict{}, err
 		}
 	}

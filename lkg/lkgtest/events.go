@@ -38,8 +38,9 @@ func (p *plot) drawRun(rnd *rand.Rand) time.Duration {
 
 // badEnds is how systemd, or a supervisor, words the end of a process that ended badly.
 var badEnds = [...]lkg.Exit{
-	lkg.SystemdExit("exit-code", "exited", "255"), lkg.SystemdExit("signal", "killed", "SEGV"), lkg.SystemdExit("core-dump", "dumped", "ABRT"),
-	lkg.SystemdExit("oom-kill", "killed", "KILL"), lkg.SystemdExit("timeout", "killed", "KILL"), {Kind: lkg.ExitCrash, Detail: "exit status 1"},
+	lkg.SystemdExit("exit-code", "exited", "255"), lkg.SystemdExit("signal", "killed", "SEGV"),
+	lkg.SystemdExit("core-dump", "dumped", "ABRT"), lkg.SystemdExit("oom-kill", "killed", "KILL"),
+	lkg.SystemdExit("timeout", "killed", "KILL"), {Kind: lkg.ExitCrash, Detail: "exit status 1"},
 }
 
 // ends ends the run by what the config does.

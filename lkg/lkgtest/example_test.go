@@ -27,8 +27,8 @@ func ExampleExplore() {
 	// Output: true false
 }
 
-// Are these limits right for a fleet whose bad configs may live for five minutes a run? Figures tell, and a history that went
-// wrong can be told again by its seed.
+// Are these limits right for a fleet whose bad configs may live for five minutes a run? Figures tell, and a history
+// that went wrong can be told again by its seed.
 func ExampleHistories() {
 	ctx := context.Background()
 	for _, healthyRun := range []time.Duration{time.Minute, 10 * time.Minute} {
@@ -41,7 +41,8 @@ func ExampleHistories() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%v: good configs rejected: %v, bad configs promoted: %v\n", healthyRun, f.GoodRejected > 0, f.BadPromoted > 0)
+		fmt.Printf("%v: good configs rejected: %v, bad configs promoted: %v\n",
+			healthyRun, f.GoodRejected > 0, f.BadPromoted > 0)
 	}
 	// Output:
 	// 1m0s: good configs rejected: false, bad configs promoted: true

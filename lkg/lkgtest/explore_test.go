@@ -33,7 +33,9 @@ func options() lkgtest.Options {
 			return lkg.Check{Outcome: lkg.CheckOK, Origin: lkg.OriginInit}
 		},
 		Limits: func(lkg.Ref) lkg.Limits {
-			return lkg.Limits{Trial: time.Minute, CrashLoopThreshold: 2, MinHealthyRun: 30 * time.Second, ProbeDeadline: 20 * time.Second}
+			return lkg.Limits{
+				Trial: time.Minute, CrashLoopThreshold: 2, MinHealthyRun: 30 * time.Second, ProbeDeadline: 20 * time.Second,
+			}
 		},
 	}
 }
@@ -162,7 +164,8 @@ var stories = map[string]func(*lkgtest.Machine){
 		})
 		m.Restart(lkg.CausePlanned)
 		m.Start()
-		m.Do("Reject", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, b, "node problem detector") })
+		m.Do("Reject",
+			func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, b, "node problem detector") })
 		m.Crash()
 		m.Start()
 	},

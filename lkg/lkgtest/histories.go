@@ -57,7 +57,9 @@ const (
 type Figures struct {
 	Rule string
 
-	Good         int // histories of a config that is good to the end, that is one which crashes no more often than is tolerated
+	// Good counts histories of a config that is good to the end, that is one which crashes no more often than is
+	// tolerated.
+	Good         int
 	GoodRejected int // a good config was found bad
 	GoodBlamed   int // it was found bad for an outage, or for a death of the agent
 	GoodUnproven int // it was not promoted, though it ran for several trials in the end and nothing happened
@@ -171,7 +173,8 @@ func (f Figures) Right() bool {
 func Table(figures ...Figures) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "rule\thistories\tgood rejected\tgood blamed\tbad promoted\tgood unproven\tbad kept\tnever back\tmost crashes")
+	fmt.Fprintln(w,
+		"rule\thistories\tgood rejected\tgood blamed\tbad promoted\tgood unproven\tbad kept\tnever back\tmost crashes")
 	for _, f := range figures {
 		fmt.Fprintf(w, "%s\t%d\t%d of %d\t%d of %d\t%d of %d\t%d\t%d\t%d\t%d\n", f.Rule, f.Good+f.Bad, f.GoodRejected, f.Good,
 			f.GoodBlamed, f.Good+f.Bad, f.BadPromoted, f.Bad, f.GoodUnproven, f.BadKept, f.NeverBack, f.Worst)

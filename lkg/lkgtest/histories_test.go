@@ -83,7 +83,8 @@ func TestHistories(t *testing.T) {
 		tellBroken(t, h, lkgtest.Belay(), belay)
 	}
 	if belay.Good+belay.Bad != h.Count || min(belay.Good, belay.Bad) < h.Count/3 {
-		t.Errorf("%d good and %d bad configs in %d histories, want all of them, and many of each", belay.Good, belay.Bad, h.Count)
+		t.Errorf("%d good and %d bad configs in %d histories, want all of them, and many of each",
+			belay.Good, belay.Bad, h.Count)
 	}
 	h.Count = others
 	counted, clock := playAll(t, h, lkgtest.CountAndClock()), playAll(t, h, lkgtest.ClockAlone())
@@ -91,7 +92,8 @@ func TestHistories(t *testing.T) {
 		t.Errorf("counting every restart and promoting by the clock fails in no history: these prove nothing")
 	}
 	if clock.GoodRejected != 0 || clock.BadPromoted == 0 {
-		t.Errorf("the clock alone rejected %d good configs and promoted %d bad ones, want 0 and many", clock.GoodRejected, clock.BadPromoted)
+		t.Errorf("the clock alone rejected %d good configs and promoted %d bad ones, want 0 and many",
+			clock.GoodRejected, clock.BadPromoted)
 	}
 	t.Logf("histories from seed %d:\n%s", h.Seed, lkgtest.Table(belay, counted, clock))
 }
@@ -113,11 +115,13 @@ func TestHistoriesWithOutages(t *testing.T) {
 	}
 	every, clock := playAll(t, h, lkgtest.CountAndClock()), playAll(t, h, lkgtest.ClockAlone())
 	if every.GoodBlamed == 0 || every.BadPromoted == 0 {
-		t.Errorf("counting every restart and promoting by the clock blamed %d good configs and promoted %d bad ones, want many",
+		t.Errorf("counting every restart and promoting by the clock blamed %d good configs and promoted %d bad ones, "+
+			"want many",
 			every.GoodBlamed, every.BadPromoted)
 	}
 	if clock.BadKept == 0 || clock.NeverBack == 0 {
-		t.Errorf("the clock alone kept %d bad configs, and never came back %d times, want many", clock.BadKept, clock.NeverBack)
+		t.Errorf("the clock alone kept %d bad configs, and never came back %d times, want many",
+			clock.BadKept, clock.NeverBack)
 	}
 	t.Logf("histories with outages from seed %d:\n%s", h.Seed, lkgtest.Table(belay, counted, every, clock))
 }
@@ -170,17 +174,33 @@ func TestHistoriesFindBrokenRules(t *testing.T) {
 	}{
 		{"reboots count", "good rejected", false, 100, blind{}},
 		{"planned restarts count", "good rejected", true, 100, blind{noMarkers: true}},
-		{"stops on request count", "good rejected", true, 100, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitCrash} }}},
-		{"crashes do not count", "bad kept", true, 20, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitPlanned} }}},
-		{"probes are not asked", "bad promoted", true, 20, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Elapsed: h.Elapsed} }}},
-		{"healthy time counts three times", "bad promoted", true, 100, blind{health: func(h lkg.Health) lkg.Health { h.Elapsed *= 3; return h }}},
-		{"no time passes", "good unproven", true, 20, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Probes: h.Probes} }}},
+		{
+			"stops on request count", "good rejected", true, 100,
+			blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitCrash} }},
+		},
+		{
+			"crashes do not count", "bad kept", true, 20,
+			blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitPlanned} }},
+		},
+		{
+			"probes are not asked", "bad promoted", true, 20,
+			blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Elapsed: h.Elapsed} }},
+		},
+		{
+			"healthy time counts three times", "bad promoted", true, 100,
+			blind{health: func(h lkg.Health) lkg.Health { h.Elapsed *= 3; return h }},
+		},
+		{
+			"no time passes", "good unproven", true, 20,
+			blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Probes: h.Probes} }},
+		},
 	} {
 		if i%step != 0 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			rule := lkgtest.Rule{Name: c.name, Open: func(ctx context.Context, s lkg.Store, o lkg.Options) (lkgtest.Tracker, error) {
+			rule := lkgtest.Rule{Name: c.name}
+			rule.Open = func(ctx context.Context, s lkg.Store, o lkg.Options) (lkgtest.Tracker, error) {
 				if !c.boots {
 					o.BootID = ""
 				}
@@ -188,7 +208,7 @@ func TestHistoriesFindBrokenRules(t *testing.T) {
 				var err error
 				b.Tracker, err = lkg.NewTracker(ctx, s, o)
 				return b, err
-			}}
+			}
 			f, err := lkgtest.Histories{Seed: 1, Count: c.count, Limits: strict}.Play(t.Context(), rule)
 			if err != nil {
 				t.Fatal(err)

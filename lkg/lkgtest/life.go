@@ -65,7 +65,9 @@ func newLife(h Histories, r Rule, seed uint64) *life {
 		limits = h.Limits[rnd.IntN(len(h.Limits))]
 	}
 	limits = lkg.Bounds{}.Clamp(limits)
-	l := &life{seed: seed, rnd: rnd, rule: r, limits: limits, plot: newPlot(rnd, limits, h.Life), tell: func(string, ...any) {}}
+	l := &life{
+		seed: seed, rnd: rnd, rule: r, limits: limits, plot: newPlot(rnd, limits, h.Life), tell: func(string, ...any) {},
+	}
 	if h.Outages {
 		l.plot.drawWorld(rnd, limits)
 	}
@@ -82,7 +84,8 @@ func (l *life) wall() time.Time {
 }
 
 func (l *life) play(ctx context.Context) (broken map[string]string, err error) {
-	l.tell("the config %s; trial %v, healthy run %v, tolerated crashes %d", l.plot, l.limits.Trial, l.limits.MinHealthyRun, l.limits.CrashLoopThreshold)
+	l.tell("the config %s; trial %v, healthy run %v, tolerated crashes %d",
+		l.plot, l.limits.Trial, l.limits.MinHealthyRun, l.limits.CrashLoopThreshold)
 	for _, o := range l.plot.outages {
 		l.tell("from %v to %v: %s, seen: %v", o.from.Round(time.Second), o.to.Round(time.Second), o.kind, o.seen)
 	}
@@ -231,8 +234,9 @@ func (l *life) start(ctx context.Context) error {
 	}
 	noteListing(l)
 	noteUsed(l)
-	l.tell("uses %s as %s after %q: %s; counted %d, tolerated %d; the clock shows %s", nameOf(l.v.Use), l.v.Role, l.exit.Detail,
-		l.v.Condition.Reason, l.v.Counted, l.v.Threshold, l.wall().Format(time.DateTime))
+	l.tell("uses %s as %s after %q: %s; counted %d, tolerated %d; the clock shows %s",
+		nameOf(l.v.Use), l.v.Role, l.exit.Detail, l.v.Condition.Reason, l.v.Counted, l.v.Threshold,
+		l.wall().Format(time.DateTime))
 	return nil
 }
 
@@ -322,7 +326,9 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 	if err := l.lookAround(ctx); err != nil {
 		return false, err
 	}
-	h := lkg.Health{Elapsed: elapsed, Probes: []lkg.ProbeResult{{Name: "disk", Err: errNotReady}, {Name: "ready", Required: true}}}
+	h := lkg.Health{
+		Elapsed: elapsed, Probes: []lkg.ProbeResult{{Name: "disk", Err: errNotReady}, {Name: "ready", Required: true}},
+	}
 	if !ready {
 		h.Probes[1].Err = errNotReady
 	}

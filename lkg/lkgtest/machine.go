@@ -82,7 +82,9 @@ func NewMachine(t testing.TB, o Options) *Machine {
 	if o.Version == "" {
 		o.Version = "v1"
 	}
-	m := &Machine{t: t, o: o, Store: NewStore(), Version: o.Version, wall: time.Unix(1_700_000_000, 0), ledger: newLedger()}
+	m := &Machine{
+		t: t, o: o, Store: NewStore(), Version: o.Version, wall: time.Unix(1_700_000_000, 0), ledger: newLedger(),
+	}
 	m.Store.Filter = o.Filter
 	m.Store.onStop = func() { panic(errKilled) }
 	return m

@@ -91,7 +91,9 @@ func (m wallClock) Healthy(ctx context.Context, h lkg.Health) (lkg.Progress, err
 
 type ignoresBaseline struct{ mutant }
 
-func (m ignoresBaseline) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (m ignoresBaseline) Decide(
+	ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg.Ref) lkg.Check,
+) (lkg.Verdict, error) {
 	return m.mutant.Decide(ctx, l, func(r lkg.Ref) lkg.Check {
 		if r.IsLocal() {
 			return lkg.Check{Outcome: lkg.CheckOK}
@@ -102,7 +104,9 @@ func (m ignoresBaseline) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits,
 
 type skipsChecks struct{ mutant }
 
-func (m skipsChecks) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, _ func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (m skipsChecks) Decide(
+	ctx context.Context, l func(lkg.Ref) lkg.Limits, _ func(lkg.Ref) lkg.Check,
+) (lkg.Verdict, error) {
 	return m.mutant.Decide(ctx, l, func(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK} })
 }
 
@@ -120,7 +124,9 @@ func (m bold) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg
 // rollsCurrentBack makes a rollback permanent in the wrong record.
 type rollsCurrentBack struct{ mutant }
 
-func (m rollsCurrentBack) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (m rollsCurrentBack) Decide(
+	ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg.Ref) lkg.Check,
+) (lkg.Verdict, error) {
 	v, err := m.mutant.Decide(ctx, l, c)
 	if v.Role == lkg.RoleLastKnownGood {
 		err = errors.Join(err, m.Assign(ctx, v.Use))
@@ -163,16 +169,46 @@ func TestMutantsAreCaught(t *testing.T) {
 		name, story, want string
 		mutate            func(*lkgtest.Options)
 	}{
-		{"store that loses startups and evidence", "good config, then a crashing one", "a try is counted before it is made", lies("startups", "trial")},
-		{"store that loses bad configs", "left, compared, tried again, rejected", "a rejected config is not used", lies("bad-configs")},
-		{"crashes excused as planned", "good config, then a crashing one", "R-CS-64", wrap(func(m mutant) lkgtest.Tracker { return excusesCrashes{m} })},
-		{"healthy time counted three times", "good config, then a crashing one", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return hasty{m} })},
-		{"healthy time by the wall clock", "step of the clock during a trial", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return wallClock{m, new(time.Time)} })},
-		{"baseline not checked", "bad baseline", "R-CS-52/53", wrap(func(m mutant) lkgtest.Tracker { return ignoresBaseline{m} })},
-		{"checks skipped", "invalid config, then reset", "passed its checks", wrap(func(m mutant) lkgtest.Tracker { return skipsChecks{m} })},
-		{"unrecorded start tries a config", "good config, then a crashing one", "a try is counted before it is made", wrap(func(m mutant) lkgtest.Tracker { return bold{m} })},
-		{"rollback changes current", "good config, then a crashing one", "R-CS-56", wrap(func(m mutant) lkgtest.Tracker { return rollsCurrentBack{m} })},
-		{"reset in the wrong order", "invalid config, then reset", "R-CS-55", wrap(func(m mutant) lkgtest.Tracker { return resetsCurrentFirst{m} })},
+		{
+			"store that loses startups and evidence", "good config, then a crashing one", "a try is counted before it is made",
+			lies("startups", "trial"),
+		},
+		{
+			"store that loses bad configs", "left, compared, tried again, rejected", "a rejected config is not used",
+			lies("bad-configs"),
+		},
+		{
+			"crashes excused as planned", "good config, then a crashing one", "R-CS-64",
+			wrap(func(m mutant) lkgtest.Tracker { return excusesCrashes{m} }),
+		},
+		{
+			"healthy time counted three times", "good config, then a crashing one", "R-CS-46",
+			wrap(func(m mutant) lkgtest.Tracker { return hasty{m} }),
+		},
+		{
+			"healthy time by the wall clock", "step of the clock during a trial", "R-CS-46",
+			wrap(func(m mutant) lkgtest.Tracker { return wallClock{m, new(time.Time)} }),
+		},
+		{
+			"baseline not checked", "bad baseline", "R-CS-52/53",
+			wrap(func(m mutant) lkgtest.Tracker { return ignoresBaseline{m} }),
+		},
+		{
+			"checks skipped", "invalid config, then reset", "passed its checks",
+			wrap(func(m mutant) lkgtest.Tracker { return skipsChecks{m} }),
+		},
+		{
+			"unrecorded start tries a config", "good config, then a crashing one", "a try is counted before it is made",
+			wrap(func(m mutant) lkgtest.Tracker { return bold{m} }),
+		},
+		{
+			"rollback changes current", "good config, then a crashing one", "R-CS-56",
+			wrap(func(m mutant) lkgtest.Tracker { return rollsCurrentBack{m} }),
+		},
+		{
+			"reset in the wrong order", "invalid config, then reset", "R-CS-55",
+			wrap(func(m mutant) lkgtest.Tracker { return resetsCurrentFirst{m} }),
+		},
 		{"case forgotten", "fallbacks crash and the process dies", "what did not live is used again only", forgetsCase},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -91,7 +91,9 @@ func (p *plot) drawUnseen(rnd *rand.Rand, l lkg.Limits) outage {
 }
 
 func (p *plot) drawOutage(rnd *rand.Rand, l lkg.Limits, kinds []trouble) outage {
-	o := outage{kind: kinds[rnd.IntN(len(kinds))], from: p.drawMoment(rnd, l), varies: chance(rnd, 0.3), kills: chance(rnd, 0.5)}
+	o := outage{
+		kind: kinds[rnd.IntN(len(kinds))], from: p.drawMoment(rnd, l), varies: chance(rnd, 0.3), kills: chance(rnd, 0.5),
+	}
 	most := time.Hour
 	if !p.backOff { // a restart each few seconds for an hour tells no more than for minutes
 		most = min(most, 40*(p.delay+5*time.Second))

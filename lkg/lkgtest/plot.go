@@ -29,8 +29,8 @@ const (
 
 func (t temper) String() string {
 	return [...]string{
-		"is sound", "crashes", "returns by itself", "hangs", "takes the machine down", "never gets ready", "is ready for moments",
-		"takes the agent down", "breaks later", "crashes and spoils the node",
+		"is sound", "crashes", "returns by itself", "hangs", "takes the machine down", "never gets ready",
+		"is ready for moments", "takes the agent down", "breaks later", "crashes and spoils the node",
 	}[t]
 }
 

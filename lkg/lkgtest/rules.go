@@ -30,9 +30,10 @@ func Belay() Rule {
 // whatever caused it, and what was not found bad when the trial is over by the clock is good. It was withdrawn before
 // it was released, for what the table of [Histories] shows.
 func CountAndClock() Rule {
-	return Rule{"count every restart, promote by the clock", func(ctx context.Context, s lkg.Store, o lkg.Options) (Tracker, error) {
+	open := func(ctx context.Context, s lkg.Store, o lkg.Options) (Tracker, error) {
 		return openClocked(ctx, s, o, lkg.Exit{})
-	}}
+	}
+	return Rule{"count every restart, promote by the clock", open}
 }
 
 // ClockAlone is the rule that the kubelet's dynamic config was released with: restarts are not counted, and what passes
@@ -66,7 +67,9 @@ func (c *clocked) Start(context.Context, lkg.Exit) error {
 }
 
 // Decide lets the clock promote what ran before, records the start, and counts.
-func (c *clocked) Decide(ctx context.Context, limits func(lkg.Ref) lkg.Limits, check func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (c *clocked) Decide(
+	ctx context.Context, limits func(lkg.Ref) lkg.Limits, check func(lkg.Ref) lkg.Check,
+) (lkg.Verdict, error) {
 	if limits != nil {
 		c.limits = limits(c.State().Current.Ref)
 	}

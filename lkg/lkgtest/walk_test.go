@@ -63,7 +63,10 @@ var moves = []move{
 	{"clock back", func(m *lkgtest.Machine) { m.Step(-100 * 24 * time.Hour) }},
 	{"clock forth", func(m *lkgtest.Machine) { m.Step(100 * 24 * time.Hour) }},
 	{"forget a", func(m *lkgtest.Machine) { m.Forget(a) }},
-	{"reject b", call("Reject", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, b, "by hand") })},
+	{
+		"reject b",
+		call("Reject", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, b, "by hand") }),
+	},
 	{"promote", (*lkgtest.Machine).Promote},
 	{"desired missing", desired(lkg.DesiredMissing)},
 	{"desired correct", desired(lkg.DesiredCorrect)},
@@ -153,7 +156,8 @@ func comeTo(m *lkgtest.Machine) {
 		s = m.Tracker().State()
 	}
 	m.Check(s.BadEntry(b) != nil || s.LastKnownGood.Same(b) && lkg.Settled(s),
-		"last known good is %+v, case %+v (rule: when faults stop, the node settles on what is wanted)", s.LastKnownGood, s.Case)
+		"last known good is %+v, case %+v (rule: when faults stop, the node settles on what is wanted)",
+		s.LastKnownGood, s.Case)
 }
 
 func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
@@ -220,7 +224,8 @@ func settle(m *lkgtest.Machine) {
 	m.Healthy(2 * time.Minute)
 	state := m.Tracker().State()
 	m.Check(v.Use.Same(d) && state.LastKnownGood.Same(d) && lkg.Settled(state),
-		"uses %+v, last known good is %+v (rule: when faults stop, the node settles on what is wanted)", v.Use, state.LastKnownGood)
+		"uses %+v, last known good is %+v (rule: when faults stop, the node settles on what is wanted)",
+		v.Use, state.LastKnownGood)
 	writes := m.Store.Writes()
 	m.Healthy(10 * time.Minute)
 	m.Check(m.Store.Writes() == writes, "%d writes in ten settled minutes (rule: none)", m.Store.Writes()-writes)

@@ -61,8 +61,7 @@ func TestStatesOfAHost(t *testing.T) {
 	end()
 }
 
-// What can't be cleaned up is dirty: it is not offered, is listed as broken, and Destroy frees it as soon as cleanup
-// succeeds.
+// What can't be cleaned up is dirty: not offered, listed as broken, and freed by Destroy once cleanup succeeds.
 func TestFailedCleanupIsDirty(t *testing.T) {
 	p := newPool(t, 1)
 	fails := p.path("fails")
@@ -345,8 +344,7 @@ func TestSecretsAreNoArguments(t *testing.T) {
 	started(t, c, r)
 }
 
-// What is not seen is not said to be away: a host that does not answer may have it. A ProviderID names the only host
-// that can.
+// What is not seen is not said to be away: a host that does not answer may have it, if the ProviderID names it.
 func TestUnansweredIsNotNotFound(t *testing.T) {
 	p := newPool(t, 2)
 	c, r := p.provider(), p.request("m", p.config(nil))

@@ -41,7 +41,8 @@ func findChild(f *Facts) []Finding {
 	case c.PID == 0:
 		return c.findEnd("no child runs: "+c.whyDead(), f.Now)
 	case c.Restarts >= manyRestarts && f.Now.Sub(c.LastRestart) < tooRecent:
-		return c.findEnd(fmt.Sprintf("the child keeps ending: %d restarts within 10 minutes that nothing explains; process %d runs now", c.Restarts, c.PID), f.Now)
+		return c.findEnd(fmt.Sprintf("the child keeps ending: %d restarts within 10 minutes that nothing explains; "+
+			"process %d runs now", c.Restarts, c.PID), f.Now)
 	case strings.HasPrefix(c.Trouble, "not healthy: required probe"):
 		return one(checkChild, Problem, fmt.Sprintf("the child runs as process %d, %s", c.PID, c.Trouble),
 			"ask that probe by hand, and look at the child's log; the agent says here when it passes")
@@ -119,7 +120,8 @@ var hints = []struct{ mark, step string }{
 	{"x509", "see to the certificate that the line names, and to the clock"},
 }
 
-const runtimeStep = "start the container runtime: systemctl status containerd (or crio); the child is started again by itself, and no config is to blame"
+const runtimeStep = "start the container runtime: systemctl status containerd (or crio); the child is started again " +
+	"by itself, and no config is to blame"
 
 // hintFor is the hint that fits lines; empty for none.
 func hintFor(lines ...string) string {
@@ -137,5 +139,6 @@ func nextStep(lines ...string) string {
 	if s := hintFor(lines...); s != "" {
 		return s
 	}
-	return "mend what its last lines name; the agent starts it again by itself, and goes back to an older config where the config is at fault"
+	return "mend what its last lines name; the agent starts it again by itself, and goes back to an older config " +
+		"where the config is at fault"
 }

@@ -134,7 +134,8 @@ func TestOpenRemovesALeftoverAndKeepsTheFile(t *testing.T) {
 // Agents before checkpoint.WriteFile had another name for the temporary file.
 func TestOpenRemovesTheLeftoverOfAnOlderAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.conf")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".kubelet.conf.belay-tmp"), []byte("half a pay"), 0o600); err != nil {
+	leftover := filepath.Join(filepath.Dir(path), ".kubelet.conf.belay-tmp")
+	if err := os.WriteFile(leftover, []byte("half a pay"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	write(t, open(t, path), "one")
