@@ -48,7 +48,7 @@ func TestProverAgreesWithTheKubelet(t *testing.T) {
 	}
 	b := &bench{T: t, env: env, node: node}
 	b.prover = b.newProver()
-	texts := documents(t)
+	texts := readDocuments(t)
 	if len(texts) < 200 {
 		t.Fatalf("there are %d documents, want 200 or more", len(texts))
 	}
@@ -68,8 +68,8 @@ func TestProverAgreesWithTheKubelet(t *testing.T) {
 	}
 }
 
-// documents are the lines of the file that hold one.
-func documents(t *testing.T) (texts []string) {
+// readDocuments are the lines of the file that hold one.
+func readDocuments(t *testing.T) (texts []string) {
 	t.Helper()
 	f, err := os.Open("testdata/documents.txt")
 	if err != nil {

@@ -152,7 +152,7 @@ func wantedRef(l *life, s *lkg.State) lkg.Ref {
 }
 
 // finishLife compares what runs in the end, and what is on record, with what has to.
-func finishLife(l *life, ctx context.Context) (broken map[string]string, err error) {
+func finishLife(ctx context.Context, l *life) (broken map[string]string, err error) {
 	s, err := lkg.Load(ctx, l.store, "v1")
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func (l *life) play(ctx context.Context) (broken map[string]string, err error) {
 			l.now += l.delay
 		}
 	}
-	return finishLife(l, ctx)
+	return finishLife(ctx, l)
 }
 
 // countStart notes one more start.
