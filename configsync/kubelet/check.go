@@ -47,14 +47,14 @@ type harm struct {
 
 // harms are the known ones. What only another field or the machine makes harmful is not here.
 var harms = []harm{
-	{"authentication.anonymous.enabled", is(true),
+	{"authentication.anonymous.enabled", isValue(true),
 		"is true: everybody who reaches the port may ask, as far as authorization allows"},
-	{"authorization.mode", is("AlwaysAllow"),
+	{"authorization.mode", isValue("AlwaysAllow"),
 		"is AlwaysAllow: everybody who is authenticated may run commands in each pod"},
-	{"cgroupsPerQOS", is(false), "is false: nothing keeps pods from the resources of the system"},
+	{"cgroupsPerQOS", isValue(false), "is false: nothing keeps pods from the resources of the system"},
 	{"containerLogMaxSize", quantityBelow("1Mi"), "is less than 1Mi: logs are rotated all the time, and lines are lost"},
-	{"enableControllerAttachDetach", is(false), "is false: volumes stay attached to this node when it dies"},
-	{"enableServer", is(false), "is false: kubectl logs, kubectl exec and metrics do not work"},
+	{"enableControllerAttachDetach", isValue(false), "is false: volumes stay attached to this node when it dies"},
+	{"enableServer", isValue(false), "is false: kubectl logs, kubectl exec and metrics do not work"},
 	{"evictionPressureTransitionPeriod", durationFrom(time.Hour),
 		"is an hour or more: the node takes no pods for that long after each pressure"},
 	{"fileCheckFrequency", durationFrom(time.Hour), "is an hour or more: static pods follow their files that late"},
@@ -73,11 +73,11 @@ var harms = []harm{
 	{"podPidsLimit", isBetween(0, 100), "is less than 100: most programs cannot start their threads"},
 	{"podsPerCore", isBetween(0, 4), "is less than 4: it lowers maxPods, and pods that do not fit are failed"},
 	{"readOnlyPort", isFrom(1), "is set: everybody who reaches the port may read all pods"},
-	{"registerNode", is(false), "is false: the kubelet makes no Node object"},
-	{"rotateCertificates", is(false), "is false: the node is lost when its client certificate ends"},
+	{"registerNode", isValue(false), "is false: the kubelet makes no Node object"},
+	{"rotateCertificates", isValue(false), "is false: the node is lost when its client certificate ends"},
 	{"runtimeRequestTimeout", durationBelow(30 * time.Second),
 		"is less than 30 s: calls of a busy runtime fail, and are repeated"},
-	{"serializeImagePulls", is(true), "is true: one slow image delays all others"},
+	{"serializeImagePulls", isValue(true), "is true: one slow image delays all others"},
 	{"staticPodURL", hasPrefix("http://"), "begins with http://: everybody on the way may run pods on this node"},
 	{"streamingConnectionIdleTimeout", durationBelow(time.Minute),
 		"is less than a minute: kubectl exec and port-forward end while they are used"},
@@ -96,7 +96,7 @@ func valueAt(fields map[string]any, path string) any {
 	return valueAt(inner, rest)
 }
 
-func is(want any) func(any) bool { return func(v any) bool { return v == want } }
+func isValue(want any) func(any) bool { return func(v any) bool { return v == want } }
 
 func isFrom(low float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(float64); return ok && n >= low }

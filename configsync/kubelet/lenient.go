@@ -69,15 +69,15 @@ func unknownIn(payload []byte, names []string) (own []string) {
 		return nil
 	}
 	for _, name := range names {
-		if has(v, name) {
+		if hasPath(v, name) {
 			own = append(own, strconv.Quote(name))
 		}
 	}
 	return own
 }
 
-// has reports whether a path such as "logging.options[0].x" leads to a value. Names may have dots themselves.
-func has(v any, path string) bool {
+// hasPath reports whether a path such as "logging.options[0].x" leads to a value. Names may have dots themselves.
+func hasPath(v any, path string) bool {
 	if path == "" {
 		return true
 	}
@@ -85,14 +85,14 @@ func has(v any, path string) bool {
 	case map[string]any:
 		for name, e := range v {
 			if rest, ok := strings.CutPrefix(path, name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') &&
-				has(e, strings.TrimPrefix(rest, ".")) {
+				hasPath(e, strings.TrimPrefix(rest, ".")) {
 				return true
 			}
 		}
 	case []any:
 		index, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
 		i, err := strconv.Atoi(index)
-		return ok && err == nil && i >= 0 && i < len(v) && has(v[i], strings.TrimPrefix(rest, "."))
+		return ok && err == nil && i >= 0 && i < len(v) && hasPath(v[i], strings.TrimPrefix(rest, "."))
 	}
 	return false
 }
