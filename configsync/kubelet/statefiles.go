@@ -78,15 +78,15 @@ func (s StateFiles) Prepare(ctx context.Context, config []byte) (moved []string,
 	if err != nil {
 		return nil, err
 	}
-	moves, err := prepareFiles(ctx, d, s.Records, want, s.end())
+	moves, err := prepareFiles(ctx, d, s.Records, want, s.lastEnd())
 	for _, m := range moves {
 		moved = append(moved, m.String())
 	}
 	return moved, errors.Join(err, d.closeRoot())
 }
 
-// end is what is known about the end of the kubelet before this start.
-func (s StateFiles) end() kubeletEnd {
+// lastEnd is what is known about the end of the kubelet before this start.
+func (s StateFiles) lastEnd() kubeletEnd {
 	if s.Records == nil || fileInTheWay(s.Last) == "" {
 		return kubeletEnd{}
 	}
