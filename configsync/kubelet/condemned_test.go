@@ -61,11 +61,11 @@ func TestAFileInTheWayGoesAsideOnce(t *testing.T) {
 	start("b2", false)
 
 	alone := StateFiles{RootDir: t.TempDir(), Last: []string{askedToDelete}, BootID: "b1"}
-	if end := alone.end(); end.boot != "" {
+	if end := alone.lastEnd(); end.boot != "" {
 		t.Errorf("without records the end is %+v, want nothing", end)
 	}
 	alone.Records, alone.BootID = &configsynctest.Disk{}, ""
-	if end := alone.end(); end.boot == "" || !slices.Equal(end.last, alone.Last) {
+	if end := alone.lastEnd(); end.boot == "" || !slices.Equal(end.last, alone.Last) {
 		t.Errorf("with records the end is %+v, want the lines and the kernel's boot", end)
 	}
 }
