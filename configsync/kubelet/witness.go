@@ -314,7 +314,8 @@ func (s *Subject) flagValue(name string) (value string, ok bool) {
 }
 
 // runtimeEndpoint returns the address of the container runtime. shared says that every config uses it: the command
-// line or the local config names it, or no config names one. Only a name of the config's own can be wrong.
+// line or the local config names it, or no config names one and the program is named kubelet, which needs a runtime
+// then; of another program that is not known. Only a name of the config's own can be wrong.
 func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
 	if endpoint, ok := s.flagValue("container-runtime-endpoint"); ok && endpoint != "" {
 		return endpoint, true
@@ -323,7 +324,8 @@ func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
 	local, _ := settingsOf(s.Local)
 	if used.ContainerRuntimeEndpoint == "" {
 		fromLocal := cmp.Or(local.ContainerRuntimeEndpoint, defaultEndpoint)
-		return defaultEndpoint, known && fromLocal == defaultEndpoint
+		isKubelet := len(s.Command) > 0 && filepath.Base(s.Command[0]) == "kubelet"
+		return defaultEndpoint, isKubelet && known && fromLocal == defaultEndpoint
 	}
 	return used.ContainerRuntimeEndpoint, used.ContainerRuntimeEndpoint == local.ContainerRuntimeEndpoint
 }

@@ -210,10 +210,13 @@ func TestTheDefaultEndpointIsShared(t *testing.T) {
 		"nothing runs":                        {func() []byte { return nil }, none, defaultEndpoint, false},
 		"the config can't be read":            {broken, none, defaultEndpoint, false},
 	} {
-		s := &Subject{Command: []string{"k"}, Config: c.used, Local: c.local}
+		s := &Subject{Command: []string{"/usr/bin/kubelet"}, Config: c.used, Local: c.local}
 		if endpoint, shared := s.runtimeEndpoint(); endpoint != c.endpoint || shared != c.shared {
 			t.Errorf("%s: %q, shared %t, want %q, %t", what, endpoint, shared, c.endpoint, c.shared)
 		}
+	}
+	if _, shared := (&Subject{Command: []string{"/usr/bin/own"}, Config: none, Local: none}).runtimeEndpoint(); shared {
+		t.Error("a program that is no kubelet, and is told no runtime, is thought to need one")
 	}
 }
 
