@@ -314,18 +314,15 @@ func (s *Subject) flagValue(name string) (value string, ok bool) {
 }
 
 // runtimeEndpoint returns the address of the container runtime. shared says that every config uses it: the command
-// line or the local config names it, or no config names one and the program is named kubelet, which needs a runtime
-// then; of another program that is not known. Only a name of the config's own can be wrong.
+// line or the local config names it. Where none names one, nothing says that the program needs a runtime.
 func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
 	if endpoint, ok := s.flagValue("container-runtime-endpoint"); ok && endpoint != "" {
 		return endpoint, true
 	}
-	used, known := settingsOf(s.Config)
+	used, _ := settingsOf(s.Config)
 	local, _ := settingsOf(s.Local)
 	if used.ContainerRuntimeEndpoint == "" {
-		fromLocal := cmp.Or(local.ContainerRuntimeEndpoint, defaultEndpoint)
-		isKubelet := len(s.Command) > 0 && filepath.Base(s.Command[0]) == "kubelet"
-		return defaultEndpoint, isKubelet && known && fromLocal == defaultEndpoint
+		return defaultEndpoint, false
 	}
 	return used.ContainerRuntimeEndpoint, used.ContainerRuntimeEndpoint == local.ContainerRuntimeEndpoint
 }

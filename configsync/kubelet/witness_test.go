@@ -186,9 +186,9 @@ func TestAnEndpointOfTheConfigSpeaksOnceItHasAnswered(t *testing.T) {
 	}
 }
 
-// C-36: an endpoint that no config names is the kubelet's default, and is the same under every config. Where the config
-// in use is not known, neither is its endpoint.
-func TestTheDefaultEndpointIsShared(t *testing.T) {
+// C-36: an endpoint is shared where the command line or the local config names it. Where no config names one, or that
+// in use is not known, it is not.
+func TestSharedEndpoints(t *testing.T) {
 	names := func(endpoint string) func() []byte {
 		return encodeDocument(map[string]any{"containerRuntimeEndpoint": endpoint})
 	}
@@ -199,9 +199,9 @@ func TestTheDefaultEndpointIsShared(t *testing.T) {
 		endpoint    string
 		shared      bool
 	}{
-		"neither names one":                   {none, none, defaultEndpoint, true},
-		"none, and there is no local config":  {none, nil, defaultEndpoint, true},
-		"the local config names the default":  {none, names(defaultEndpoint), defaultEndpoint, true},
+		"neither names one":                   {none, none, defaultEndpoint, false},
+		"none, and there is no local config":  {none, nil, defaultEndpoint, false},
+		"the local config names the default":  {none, names(defaultEndpoint), defaultEndpoint, false},
 		"the config drops that of the local":  {none, names(other), defaultEndpoint, false},
 		"only the config names one":           {names(other), none, other, false},
 		"only the config names one, no local": {names(other), nil, other, false},
@@ -214,9 +214,6 @@ func TestTheDefaultEndpointIsShared(t *testing.T) {
 		if endpoint, shared := s.runtimeEndpoint(); endpoint != c.endpoint || shared != c.shared {
 			t.Errorf("%s: %q, shared %t, want %q, %t", what, endpoint, shared, c.endpoint, c.shared)
 		}
-	}
-	if _, shared := (&Subject{Command: []string{"/usr/bin/own"}, Config: none, Local: none}).runtimeEndpoint(); shared {
-		t.Error("a program that is no kubelet, and is told no runtime, is thought to need one")
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/examples/internal/agent/report"
@@ -153,7 +155,17 @@ func listenOn(t *testing.T, socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Protocols: protocols, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { // the version of a CRI runtime
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Trailer", "Grpc-Status")
+			_, _ = w.Write([]byte("\x00\x00\x00\x00\x20\x0a\x050.1.0\x12\x0acontainerd\x1a\x06v2.1.4"))
+			w.Header().Set("Grpc-Status", "0")
+		})}
+	go func() { _ = server.Serve(l) }() // it ends with Close
+	t.Cleanup(func() { _ = server.Close() })
 }
 
 // killChild ends the child as a crash does.
