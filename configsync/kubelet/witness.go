@@ -254,7 +254,7 @@ type Subject struct {
 	// while nothing runs. Fields that are not known are passed over. Nil means that only the command line is known.
 	Config func() []byte
 	// Local returns the config that the node was provisioned with, as JSON. What it and the command line name lies below
-	// every config, and so does the kubelet's default where no config names another; what only another config names is
+	// every config. A runtime that neither names is not known to be needed, and what only another config names is
 	// that config's own choice. Nil means that there is none.
 	Local func() []byte
 	// PID returns the process ID of the kubelet that runs, 0 if none does. Supervisor.PID of package restart does. Nil
