@@ -33,7 +33,7 @@ func (n *node) steerBy(find configsync.Finder) *configsync.Steered[string] {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if _, _, err := s.Configs(n.t.Context()); !errors.Is(err, configsync.ErrNotStarted) {
+	if _, _, _, err := s.Configs(n.t.Context()); !errors.Is(err, configsync.ErrNotStarted) {
 		n.t.Errorf("before the first start: %v, want that nothing is in use", err)
 	}
 	n.syncer = s.Syncer
@@ -70,7 +70,7 @@ func (n *node) adopts(s *configsync.Steered[string], config string) {
 // has checks which config is in use, and which is the last known good one.
 func (n *node) has(s *configsync.Steered[string], inUse, good string) {
 	n.t.Helper()
-	if a, b, err := s.Configs(n.t.Context()); a != inUse || b != good || err != nil {
+	if a, b, _, err := s.Configs(n.t.Context()); a != inUse || b != good || err != nil {
 		n.t.Errorf("configs %q and %q, %v, want %q, and back to %q: %+v", a, b, err, inUse, good, s.Status())
 	}
 }

@@ -20,15 +20,16 @@ import (
 // A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
 // config. One of package configsync is configsync.Steered. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
 type ConfigSyncer interface {
-	// Configs returns the config in use, and the one that would be gone back to. An error means that nothing is in use yet.
-	Configs(ctx context.Context) (inUse, lastKnownGood string, err error)
+	// Configs returns the config in use, the one that would be gone back to, and the suspect: a config that was left in order to find out whether it
+	// is to blame, and is used again or listed as bad later. There is none if that is empty. An error means that nothing is in use yet.
+	Configs(ctx context.Context) (inUse, lastKnownGood, suspect string, err error)
 	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
 	// that is wanted already changes nothing, one that is listed as bad is an error. An error with a method Temporary() bool that returns true says
 	// nothing about the config, but that a server is away, for one: Adopt is called again. Any other one fails the attempt.
 	Adopt(ctx context.Context, config string) error
 	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
 	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
-	// GoBack leaves a config that is in use for the last known good one, and lists it as bad for that reason.
+	// GoBack leaves a config that is in use, or the suspect, for the last known good one, and lists it as bad for that reason.
 	GoBack(ctx context.Context, config, reason string) error
 }
 
@@ -54,10 +55,11 @@ func (c Config) NewUpdater() (Updater, error) {
 // A configUpdater is the [Updater], [Preflighter] and [Disrupter] of a Config.
 type configUpdater struct{ Config }
 
-// Reasons of [Config]: OnTrial and ConfigBad from the syncer's trial, NotInUse, and ConfigForbidden by the node's policy.
+// Reasons of [Config]: OnTrial, Suspected and ConfigBad from the syncer's trial, NotInUse, and ConfigForbidden by the node's policy.
 const (
 	reasonConfigBad = "ConfigBad" // the syncer has found it to be bad
 	reasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
+	reasonSuspected = "Suspected" // it was left to find out whether it is to blame
 	reasonNotInUse  = "NotInUse"  // another one is in use
 
 	reasonConfigForbidden = "ConfigForbidden" // the node's policy forbids the change
@@ -65,7 +67,7 @@ const (
 
 // Observe implements [Updater].
 func (c configUpdater) Observe(ctx context.Context) (o Observation, err error) {
-	inUse, good, err := c.Syncer.Configs(ctx)
+	inUse, good, suspect, err := c.Syncer.Configs(ctx)
 	if err != nil {
 		return o, fmt.Errorf("asking which config is in use: %w", err)
 	}
@@ -77,7 +79,10 @@ func (c configUpdater) Observe(ctx context.Context) (o Observation, err error) {
 		return o, err
 	}
 	o.Current = named(inUse)
-	if good != inUse {
+	if suspect != "" {
+		o.Suspect = named(suspect)
+	}
+	if good != inUse || suspect != "" {
 		o.Previous, o.CanRevert = named(good), true
 	}
 	return o, nil
@@ -161,7 +166,7 @@ func (c configUpdater) every() time.Duration {
 func (c configUpdater) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 	defer cancel()
-	inUse, _, err := c.Syncer.Configs(ctx)
+	inUse, _, _, err := c.Syncer.Configs(ctx)
 	if err == nil {
 		err = c.Syncer.Adopt(ctx, inUse)
 	}
@@ -173,12 +178,12 @@ func (c configUpdater) withdraw(ctx context.Context) error {
 
 // Verify implements [Updater]: the syncer's own trial decides.
 func (c configUpdater) Verify(ctx context.Context, a Attempt) (Health, error) {
-	inUse, _, err := c.Syncer.Configs(ctx)
+	inUse, _, suspect, err := c.Syncer.Configs(ctx)
 	if err != nil {
 		return Health{}, fmt.Errorf("asking which config is in use: %w", err)
 	}
-	used := a.Revision.Is(named(inUse))
-	config := inUse
+	used, config := a.Revision.Is(named(inUse)), inUse
+	suspected := suspect != "" && a.Revision.Is(named(suspect))
 	if !used {
 		config = spelled(a.Revision) // why it is not
 	}
@@ -188,6 +193,8 @@ func (c configUpdater) Verify(ctx context.Context, a Attempt) (Health, error) {
 		return Health{}, fmt.Errorf("asking about config %q: %w", config, err)
 	case bad:
 		return Health{Verdict: Fail, Reason: reasonConfigBad, Message: said}, nil
+	case suspected && !used:
+		return Health{Verdict: NotYet, Reason: reasonSuspected, Message: said}, nil
 	case !used:
 		return Health{Verdict: Fail, Reason: reasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
 	case good:
@@ -198,17 +205,20 @@ func (c configUpdater) Verify(ctx context.Context, a Attempt) (Health, error) {
 
 // Revert implements [Updater]. A config can be taken up again unless it was found to be bad.
 func (c configUpdater) Revert(ctx context.Context, a Attempt) error {
-	inUse, good, err := c.Syncer.Configs(ctx)
+	inUse, good, left, err := c.Syncer.Configs(ctx)
+	if left == "" {
+		left = inUse
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("asking which config is in use: %w", err)
-	case a.Revision.Is(named(inUse)):
+	case a.Revision.Is(named(left)):
 		return nil
 	case !a.Revision.Is(named(good)):
 		return c.Apply(ctx, a)
 	}
-	if err := c.Syncer.GoBack(ctx, inUse, "the rollout goes back, attempt "+a.Key); err != nil {
-		return fmt.Errorf("leaving config %q: %w", inUse, err)
+	if err := c.Syncer.GoBack(ctx, left, "the rollout goes back, attempt "+a.Key); err != nil {
+		return fmt.Errorf("leaving config %q: %w", left, err)
 	}
 	return c.await(ctx, a.Revision)
 }
@@ -218,7 +228,7 @@ func (c configUpdater) await(ctx context.Context, r protocol.Revision) error {
 	look := time.NewTicker(c.every())
 	defer look.Stop()
 	for {
-		inUse, _, err := c.Syncer.Configs(ctx)
+		inUse, _, _, err := c.Syncer.Configs(ctx)
 		if err == nil && r.Is(named(inUse)) {
 			return nil
 		}

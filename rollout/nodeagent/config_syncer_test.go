@@ -49,13 +49,15 @@ type steered struct {
 	server *configsynctest.Server
 	syncer *configsync.Steered[string]
 	child  *configsynctest.Child[string]
+	// lateFrom is when configs whose word is "late" stop to crash.
+	lateFrom time.Time
 }
 
 func newSteered(t *testing.T) *steered {
 	t.Helper()
 	s := &steered{world: newWorld(t), server: &configsynctest.Server{}}
 	s.child = &configsynctest.Child[string]{Conduct: func(word string) (c configsynctest.Conduct) {
-		if strings.HasPrefix(word, "crash") {
+		if strings.HasPrefix(word, "crash") || word == "late" && time.Now().Before(s.lateFrom) {
 			c.CrashAfter = 2 * time.Second
 		}
 		if strings.HasPrefix(word, "sick") {
@@ -110,7 +112,7 @@ func (s *steered) wants(phase protocol.Phase, reason string, current protocol.Re
 	s.wantPhase(phase)
 	s.wantReason(reason)
 	s.want("current", s.status().Current, current)
-	inUse, _, err := s.syncer.Configs(s.t.Context())
+	inUse, _, _, err := s.syncer.Configs(s.t.Context())
 	s.want("in use", inUse, strings.TrimPrefix(current.String(), "local"))
 	s.want("error", err, nil)
 }
@@ -144,6 +146,71 @@ func TestRolloutOfConfigs(t *testing.T) {
 		s.wants(protocol.PhaseDone, "", good)
 		s.roll(local, false)
 		s.wants(protocol.PhaseDone, "", local)
+	})
+}
+
+// R-RO-26: a config that is left because it crashes, while it is not known whether it is to blame, keeps its attempt open until the node has
+// tried it once more. What made it crash is over by then: the attempt is done.
+func TestAttemptOutlivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t)
+		good, late := s.config("one", "good"), s.config("two", "late")
+		s.roll(good, false)
+		s.lateFrom = time.Now().Add(40 * time.Second)
+		s.grant(late, false)
+		s.passes(time.Minute)
+		s.proceed()
+		s.passes(20 * time.Second)
+		s.wantPhase(protocol.PhaseVerifying)
+		s.wantReason("Suspected")
+		s.want("current", s.status().Current, good)
+		s.passes(time.Hour)
+		s.wants(protocol.PhaseDone, "", late)
+	})
+}
+
+// R-RO-26: an attempt whose time is over while its config is under suspicion ends it: the config is listed, and the node does not try it again outside
+// of an attempt.
+func TestAttemptEndsASuspicion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t)
+		good, crashing := s.config("one", "good"), s.config("two", "crash")
+		s.roll(good, false)
+		s.o.VerifyFor, s.o.VerifyWithin = time.Second, 20*time.Second
+		s.start()
+		s.grant(crashing, false)
+		s.passes(time.Minute)
+		s.proceed()
+		s.passes(3 * time.Minute)
+		s.wants(protocol.PhaseFailedClean, "Suspected", good)
+		if _, bad, why, err := s.syncer.Judge(t.Context(), crashing.String()); !bad || err != nil || !strings.Contains(why, "the rollout goes back") {
+			t.Errorf("the suspect: bad %t, %q, %v, want it listed by the rollout", bad, why, err)
+		}
+		starts := len(s.child.Starts())
+		s.passes(time.Hour)
+		s.want("starts after the attempt", len(s.child.Starts()), starts)
+	})
+}
+
+// R-RO-26: without a way back of its own an attempt whose time is over while its config is under suspicion leaves a broken node, until the node itself
+// has found that the config is bad.
+func TestSuspicionOutlivesAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t)
+		good, crashing := s.config("one", "good"), s.config("two", "crash")
+		s.roll(good, false)
+		s.o.VerifyFor, s.o.VerifyWithin, s.o.RevertBroken = time.Second, 20*time.Second, false
+		s.start()
+		s.grant(crashing, false)
+		s.passes(time.Minute)
+		s.proceed()
+		s.passes(30 * time.Second)
+		s.wantPhase(protocol.PhaseFailedBroken)
+		s.passes(10 * time.Minute)
+		s.wants(protocol.PhaseFailedClean, "Suspected", good)
+		if _, bad, why, err := s.syncer.Judge(t.Context(), crashing.String()); !bad || err != nil || !strings.Contains(why, "crash loop") {
+			t.Errorf("the suspect: bad %t, %q, %v, want it listed for its crashes", bad, why, err)
+		}
 	})
 }
 

@@ -23,19 +23,20 @@ import (
 type syncer struct {
 	mu          sync.Mutex // its timers and its callers
 	inUse, good string
+	suspect     string
 	bad         string // a config that turns out to be bad when it is in use
 	verdict     map[string]bool
 	log         []string
 }
 
 // Configs implements nodeagent.ConfigSyncer.
-func (s *syncer) Configs(context.Context) (string, string, error) {
+func (s *syncer) Configs(context.Context) (inUse, lastKnownGood, suspect string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inUse == "none" {
-		return "", "", errBoom
+		return "", "", "", errBoom
 	}
-	return s.inUse, s.good, nil
+	return s.inUse, s.good, s.suspect, nil
 }
 
 // Adopt implements nodeagent.ConfigSyncer.

@@ -166,12 +166,19 @@ func (v view) applying(now time.Time) action {
 func (v view) settle(w why) action {
 	rec := v.disk
 	switch {
-	case rec.target().Is(v.seen.Current):
+	case v.isAt(rec.target()):
 		return v.turn(protocol.EventApplied, why{})
 	case rec.Status.From.Is(v.seen.Current):
 		return v.turn(protocol.EventFellBack, w.or(reasonFellBack, "the node runs what it ran before, "+rec.Status.From.String()))
 	}
 	return v.turn(protocol.EventBroke, w.or(reasonRunsOther, "the node runs "+quoted(v.seen.Current)+", want "+quoted(rec.target())))
+}
+
+// isAt reports whether the node runs a revision, or is finding out whether that is to blame for how it did.
+func (v view) isAt(r protocol.Revision) bool { return r.Is(v.seen.Current) || v.suspects(r) }
+
+func (v view) suspects(r protocol.Revision) bool {
+	return v.seen.Suspect.Name != "" && r.Is(v.seen.Suspect)
 }
 
 // verifying watches the node, and takes it back if that is asked for.
@@ -180,7 +187,7 @@ func (v view) verifying(now time.Time) action {
 	switch {
 	case rec.Back != "":
 		return v.goingBack(now)
-	case !rec.target().Is(v.seen.Current):
+	case !v.isAt(rec.target()):
 		return v.settle(why{})
 	case v.passed() && rec.Trial.Boot == v.seen.BootID && rec.Trial.Healthy >= v.limits.verifyFor:
 		return v.turn(protocol.EventVerified, why{})
@@ -194,7 +201,8 @@ func (v view) verifying(now time.Time) action {
 func (v view) giveUp() action {
 	rec, w := v.disk, v.disk.Trial.Why.or(reasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
 	back := rec.Status.From
-	if !v.limits.revertBroken || rec.Revert || !v.seen.CanRevert || back.Name == "" || back.Is(v.seen.Current) {
+	runsIt := back.Is(v.seen.Current) && !v.suspects(rec.target())
+	if !v.limits.revertBroken || rec.Revert || !v.seen.CanRevert || back.Name == "" || runsIt {
 		return v.turn(protocol.EventBroke, w)
 	}
 	rec.Back, rec.Why = v.seen.BootID, w
@@ -228,7 +236,7 @@ func (v view) broken(now time.Time) action {
 		return v.turn(protocol.EventApplied, why{})
 	case rec.target().Is(v.seen.Current):
 		return v.watch(now, v.limits.verifyWithin/brokenLooks)
-	case rec.Status.From.Is(v.seen.Current):
+	case rec.Status.From.Is(v.seen.Current) && !v.suspects(rec.target()):
 		return v.turn(protocol.EventFellBack, rec.Why)
 	}
 	return v.idle(v.limits.verifyWithin / brokenLooks)

@@ -160,12 +160,16 @@ func TestAuditorFindsWhatIsWrongBetweenObjects(t *testing.T) {
 func TestHistoriesOfNodes(t *testing.T) {
 	for want, all := range map[string][][][]string{
 		"": {
-			{{"", "good-1", "fatal-2", "fatal-2", "fatal-2", "good-1", "good-3"}}, {{"", "good-1", "fatal-2", "good-3"}}, {{}, {"", "good-1"}},
-			{{"", "good-1", "fatal-2", "fatal-2"}, {"fatal-2", "fatal-2", "good-1"}, {"good-1"}}, {{"good-1", "good-2", "good-1", "good-2"}},
+			{{"", "good-1", "fatal-2", "fatal-2", "good-1", "fatal-2", "fatal-2", "good-1", "good-3"}}, {{"", "good-1", "fatal-2", "good-3"}}, {{}, {"", "good-1"}},
+			{{"", "good-1", "fatal-2", "fatal-2"}, {"fatal-2", "good-1", "fatal-2", "fatal-2", "good-1"}, {"good-1"}}, {{"good-1", "good-2", "good-1", "good-2"}},
 		},
 		"E15": {{{"", "good-1", ""}}, {{"", "good-1"}, {""}}},
-		"E12: it is started 4 times with fatal-2":        {{{"good-1", "fatal-2", "fatal-2", "fatal-2", "fatal-2", "good-1"}}, {{"fatal-2", "fatal-2", "fatal-2", "fatal-2"}, {"good-1"}}},
-		"E12: it is started with fatal-2 again after an": {{{"good-1", "fatal-2", "good-1", "fatal-2"}}, {{"fatal-2", "good-1"}, {"good-1", "fatal-2"}}},
+		"E12: it is started 5 times with fatal-2": {
+			{{"good-1", "fatal-2", "fatal-2", "fatal-2", "good-1", "fatal-2", "fatal-2"}}, {{"fatal-2", "fatal-2", "fatal-2", "fatal-2", "fatal-2"}, {"good-1"}},
+		},
+		"E12: it is tried with fatal-2 3 times": {
+			{{"good-1", "fatal-2", "good-1", "fatal-2", "good-1", "fatal-2"}}, {{"fatal-2", "good-1", "fatal-2", "good-1"}, {"good-1", "fatal-2"}},
+		},
 	} {
 		for _, lives := range all {
 			got := ""

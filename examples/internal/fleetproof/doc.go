@@ -17,7 +17,7 @@
 //   - E16, E22: a node is changed after the word to proceed, and gives an attempt up after the word to undo it.
 //   - E23, I2: what is closed admits nothing; no node commits after its rollout has acknowledged that it is stopped; no more nodes break than was said.
 //   - E25, I3: a node begins a revision once, and no attempt goes back.
-//   - E12, E15: a node is started with a fatal config as often as it is forgiven, and not again after another one; none falls back to what it came with.
+//   - E12, E15: a node is started with a fatal config as often as it is forgiven, twice, and not again after that; none falls back to what it came with.
 //   - E18: after each round every node is schedulable, and has no mark. E24: each good config reaches every node.
 //   - E19: pods go by evictions that name their UID, as the audit log has it.
 //   - E30: an agent stops within 5 s. No controller ends by itself or prints that it is broken, and no agent ends.
