@@ -3030,8 +3030,8 @@ func (x stub85) Adopt(p0 context.Context, p1 string) (r0 error) {
 	return
 }
 
-func (x stub85) Configs(p0 context.Context) (r0 string, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub85) Configs(p0 context.Context) (r0 string, r1 string, r2 string, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
 	return
 }
 

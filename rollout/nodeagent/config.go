@@ -20,8 +20,9 @@ import (
 // A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
 // config. One of package configsync is configsync.Steered. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
 type ConfigSyncer interface {
-	// Configs returns the config in use, the one that would be gone back to, and the suspect: a config that was left in order to find out whether it
-	// is to blame, and is used again or listed as bad later. There is none if that is empty. An error means that nothing is in use yet.
+	// Configs returns the config in use, the one that would be gone back to, and the suspect: a config that was left in
+	// order to find out whether it is to blame, and is used again or listed as bad later. There is none if that is empty.
+	// An error means that nothing is in use yet.
 	Configs(ctx context.Context) (inUse, lastKnownGood, suspect string, err error)
 	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
 	// that is wanted already changes nothing, one that is listed as bad is an error. An error with a method Temporary() bool that returns true says
@@ -29,7 +30,8 @@ type ConfigSyncer interface {
 	Adopt(ctx context.Context, config string) error
 	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
 	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
-	// GoBack leaves a config that is in use, or the suspect, for the last known good one, and lists it as bad for that reason.
+	// GoBack leaves a config that is in use, or the suspect, for the last known good one, and lists it as bad for that
+	// reason.
 	GoBack(ctx context.Context, config, reason string) error
 }
 
@@ -55,7 +57,8 @@ func (c Config) NewUpdater() (Updater, error) {
 // A configUpdater is the [Updater], [Preflighter] and [Disrupter] of a Config.
 type configUpdater struct{ Config }
 
-// Reasons of [Config]: OnTrial, Suspected and ConfigBad from the syncer's trial, NotInUse, and ConfigForbidden by the node's policy.
+// Reasons of [Config]: OnTrial, Suspected and ConfigBad from the syncer's trial, NotInUse, and ConfigForbidden by the
+// node's policy.
 const (
 	reasonConfigBad = "ConfigBad" // the syncer has found it to be bad
 	reasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far

@@ -117,6 +117,15 @@ func (s *steered) wants(phase protocol.Phase, reason string, current protocol.Re
 	s.want("error", err, nil)
 }
 
+// wantListed checks that a config is listed as bad, and for what.
+func (s *steered) wantListed(config protocol.Revision, reason string) {
+	s.t.Helper()
+	_, bad, why, err := s.syncer.Judge(s.t.Context(), config.String())
+	if !bad || err != nil || !strings.Contains(why, reason) {
+		s.t.Errorf("config %s is bad: %t, %q, %v; want it listed for %q", config, bad, why, err, reason)
+	}
+}
+
 // R-RO-21, R-RO-26: a node goes through configs by a real syncer: a good one after its trial, back from one that crashes and one that is never well, and
 // back to an older one, each as its attempt says.
 func TestRolloutOfConfigs(t *testing.T) {
@@ -136,9 +145,7 @@ func TestRolloutOfConfigs(t *testing.T) {
 		s.wants(protocol.PhaseFailedClean, "ApplyFailed", good) // it is listed
 		s.roll(sick, false)
 		s.wants(protocol.PhaseFailedClean, "OnTrial", good)
-		if _, bad, why, err := s.syncer.Judge(t.Context(), sick.String()); !bad || err != nil || !strings.Contains(why, "the rollout goes back") {
-			t.Errorf("the config that was left: bad %t, %q, %v, want it listed by the rollout", bad, why, err)
-		}
+		s.wantListed(sick, "the rollout goes back")
 		next := s.config("four", "good, too")
 		s.roll(next, false)
 		s.wantPhase(protocol.PhaseDone)
@@ -149,8 +156,8 @@ func TestRolloutOfConfigs(t *testing.T) {
 	})
 }
 
-// R-RO-26: a config that is left because it crashes, while it is not known whether it is to blame, keeps its attempt open until the node has
-// tried it once more. What made it crash is over by then: the attempt is done.
+// R-RO-26: a config that is left because it crashes, while it is not known whether it is to blame, keeps its attempt
+// open until the node has tried it once more. What made it crash is over by then: the attempt is done.
 func TestAttemptOutlivesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t)
@@ -169,8 +176,8 @@ func TestAttemptOutlivesAnOutage(t *testing.T) {
 	})
 }
 
-// R-RO-26: an attempt whose time is over while its config is under suspicion ends it: the config is listed, and the node does not try it again outside
-// of an attempt.
+// R-RO-26: an attempt whose time is over while its config is under suspicion ends it: the config is listed, and the node
+// does not try it again outside of an attempt.
 func TestAttemptEndsASuspicion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t)
@@ -183,17 +190,15 @@ func TestAttemptEndsASuspicion(t *testing.T) {
 		s.proceed()
 		s.passes(3 * time.Minute)
 		s.wants(protocol.PhaseFailedClean, "Suspected", good)
-		if _, bad, why, err := s.syncer.Judge(t.Context(), crashing.String()); !bad || err != nil || !strings.Contains(why, "the rollout goes back") {
-			t.Errorf("the suspect: bad %t, %q, %v, want it listed by the rollout", bad, why, err)
-		}
+		s.wantListed(crashing, "the rollout goes back")
 		starts := len(s.child.Starts())
 		s.passes(time.Hour)
 		s.want("starts after the attempt", len(s.child.Starts()), starts)
 	})
 }
 
-// R-RO-26: without a way back of its own an attempt whose time is over while its config is under suspicion leaves a broken node, until the node itself
-// has found that the config is bad.
+// R-RO-26: without a way back of its own an attempt whose time is over while its config is under suspicion leaves a
+// broken node, until the node itself has found that the config is bad.
 func TestSuspicionOutlivesAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t)
@@ -208,9 +213,7 @@ func TestSuspicionOutlivesAnAttempt(t *testing.T) {
 		s.wantPhase(protocol.PhaseFailedBroken)
 		s.passes(10 * time.Minute)
 		s.wants(protocol.PhaseFailedClean, "Suspected", good)
-		if _, bad, why, err := s.syncer.Judge(t.Context(), crashing.String()); !bad || err != nil || !strings.Contains(why, "crash loop") {
-			t.Errorf("the suspect: bad %t, %q, %v, want it listed for its crashes", bad, why, err)
-		}
+		s.wantListed(crashing, "crash loop")
 	})
 }
 

@@ -175,9 +175,9 @@ func (v view) settle(w why) action {
 }
 
 // isAt reports whether the node runs a revision, or is finding out whether that is to blame for how it did.
-func (v view) isAt(r protocol.Revision) bool { return r.Is(v.seen.Current) || v.suspects(r) }
+func (v view) isAt(r protocol.Revision) bool { return r.Is(v.seen.Current) || v.isSuspect(r) }
 
-func (v view) suspects(r protocol.Revision) bool {
+func (v view) isSuspect(r protocol.Revision) bool {
 	return v.seen.Suspect.Name != "" && r.Is(v.seen.Suspect)
 }
 
@@ -201,7 +201,7 @@ func (v view) verifying(now time.Time) action {
 func (v view) giveUp() action {
 	rec, w := v.disk, v.disk.Trial.Why.or(reasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
 	back := rec.Status.From
-	runsIt := back.Is(v.seen.Current) && !v.suspects(rec.target())
+	runsIt := back.Is(v.seen.Current) && !v.isSuspect(rec.target())
 	if !v.limits.revertBroken || rec.Revert || !v.seen.CanRevert || back.Name == "" || runsIt {
 		return v.turn(protocol.EventBroke, w)
 	}
@@ -236,7 +236,7 @@ func (v view) broken(now time.Time) action {
 		return v.turn(protocol.EventApplied, why{})
 	case rec.target().Is(v.seen.Current):
 		return v.watch(now, v.limits.verifyWithin/brokenLooks)
-	case rec.Status.From.Is(v.seen.Current) && !v.suspects(rec.target()):
+	case rec.Status.From.Is(v.seen.Current) && !v.isSuspect(rec.target()):
 		return v.turn(protocol.EventFellBack, rec.Why)
 	}
 	return v.idle(v.limits.verifyWithin / brokenLooks)

@@ -41,7 +41,9 @@ func TestDecideApplying(t *testing.T) {
 		{"same boot, target", func(v *view) { v.seen.Current = next }, run, "", 0}, // whether it was done is the key's affair
 		{"returned, old", func(v *view) { v.mind.ran = returned }, tell, protocol.EventFellBack, 0},
 		{"returned, suspects", func(v *view) { v.mind.ran, v.seen.Suspect = returned, next }, tell, protocol.EventApplied, 0},
-		{"another boot, suspects", func(v *view) { v.seen = Observation{Current: old, Suspect: next, BootID: "b2"} }, tell, protocol.EventApplied, 0},
+		{"another boot, suspects", func(v *view) {
+			v.seen = Observation{Current: old, Suspect: next, BootID: "b2"}
+		}, tell, protocol.EventApplied, 0},
 		{"returned, suspects another", func(v *view) {
 			v.mind.ran, v.seen.Suspect = returned, protocol.Revision{Name: "third"}
 		}, tell, protocol.EventFellBack, 0},
