@@ -147,9 +147,9 @@ func (e BadEntry) Class() Class {
 		return classInvalid
 	case begins(reasonCrashLoop(e.Ref, 0, 0), "crash loop: "):
 		return classCrashLoop
-	case begins(reasonBoots(e.Ref, 0), "unplanned boots: "):
+	case begins(reasonWeak(e.Ref, 1, 0), "unplanned boots: "):
 		return classBoots
-	case begins(reasonAgent(e.Ref, 0), "deaths of the agent: "):
+	case begins(reasonWeak(e.Ref, 0, 1), "deaths of the agent: "):
 		return classAgent
 	case begins(reasonProbe(e.Ref, "", 0), "required probe "):
 		return classUnhealthy

@@ -39,13 +39,10 @@ type caseEvidence struct {
 
 // A caseTerms is what decides a case.
 type caseTerms struct {
-	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and Acquit
-	// for how long the suspect must be then.
+	// Witness is for how long a config below must be healthy in one run before the suspect is tried again. Acquit is for how
+	// long the suspect must be healthy then, without a break.
 	Witness time.Duration `json:"witness,omitempty"`
 	Acquit  time.Duration `json:"acquit,omitempty"`
-	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not open
-	// the case. What ends a run now and then is so not taken for the fault of a config.
-	Tolerated int `json:"tolerated,omitempty"`
 }
 
 // A fallenConfig is a config below a suspect that did not live either.
@@ -105,7 +102,7 @@ func (s *State) keepCase() {
 // again.
 func (c *Case) isWhole() bool {
 	known := c.Phase == phaseCompare || c.Phase == phaseRetry || c.Phase == phaseCommon
-	counts := c.Rounds >= 0 && c.Counted >= 0 && c.Tolerated >= 0
+	counts := c.Rounds >= 0 && c.Counted >= 0
 	return known && counts && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
 }
 
@@ -177,7 +174,6 @@ func (c *Case) nextSuspect() *Case {
 	next.Suspect, next.Reason, next.Below = first.Used, first.Why, c.Below[1:]
 	next.Phase, next.Witnessed, next.Weak = phaseCompare, false, first.Weak
 	next.Signature, next.Last, next.Counted = "", nil, 0
-	next.Tolerated = max(next.Tolerated, fallbackThreshold)
 	if first.Weak && !c.Weak {
 		next.Witness = multiplyDuration(next.Witness, weakFactor)
 	}
@@ -200,16 +196,12 @@ func (c *Case) convictedBy(again string) string {
 
 // newCase opens a case against r. l are the limits of r; longest is its longest healthy run.
 func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
-	needed := 2*longest + minWitness
+	needed := outliveRun(longest)
 	c := Case{
 		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
 		caseTerms: caseTerms{
-			Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), l.Trial),
-			Tolerated: max(l.CrashLoopThreshold, fallbackThreshold),
+			Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), max(l.Trial, maxForgive)),
 		},
-	}
-	if s.OnTrial() && u.is(s.Current.Ref) {
-		c.Tolerated = l.CrashLoopThreshold
 	}
 	if old := s.openCase(); old != nil {
 		c.Rounds = old.Rounds
@@ -220,14 +212,26 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	return c
 }
 
-// longestRunOf is the longest healthy run of r that the starts tell of.
+// longestRunOf is the longest healthy run of r that ended by a crash, a boot or a death of the agent, as far as the
+// starts tell. What is settled tells as well.
 func longestRunOf(s *State, r Ref) (longest time.Duration) {
 	for i := range s.Starts {
-		if st := &s.Starts[i]; st.After.is(r) {
+		st := &s.Starts[i]
+		if st.After.is(r) && (st.Cause.unexplained() || st.Cause.isWeak()) {
 			longest = max(longest, st.Lived)
 		}
 	}
 	return longest
+}
+
+// outliveRun is how long a healthy run must be in order to differ from runs that ended after that long.
+func outliveRun(longest time.Duration) time.Duration {
+	return min(multiplyDuration(longest, 2), maxForgive) + minWitness
+}
+
+// forgivingRun is the healthy run that forgives the ends of earlier runs of r.
+func forgivingRun(s *State, r Ref, trial time.Duration) time.Duration {
+	return min(max(trial, outliveRun(longestRunOf(s, r))), maxForgive)
 }
 
 // An account is what is held against one config.
@@ -321,29 +325,30 @@ func countWeakEnds(s *State, cause Cause, r Ref, l Limits) (n int) {
 	return n
 }
 
-// A settlement says which starts count against nothing any more.
-type settlement int
-
-const (
-	settleNone settlement = iota
-	settleWeak            // unplanned boots and deaths of the agent
-	settleAll
-)
+// A settlement says which starts count against nothing any more: none, if it is zero.
+type settlement struct {
+	all   bool
+	spare *Used // the unexplained ends of this one go on counting
+}
 
 // settlesWhat is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect
 // alone.
 func (c *Case) settlesWhat() settlement {
 	if c != nil && c.Weak {
-		return settleWeak
+		return settlement{all: true, spare: &c.Suspect}
 	}
-	return settleAll
+	return settlement{all: true}
 }
+
+// coversAll reports whether no end of r counts any more.
+func (w settlement) coversAll(r Ref) bool { return w.all && (w.spare == nil || !w.spare.is(r)) }
 
 // settleStarts makes starts so far count against nothing any more. It reports whether that changed one.
 func (s *State) settleStarts(which settlement) (changed bool) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if st.Settled || which == settleNone || which == settleWeak && !st.Cause.isWeak() {
+		spared := which.spare != nil && !st.Cause.isWeak() && hasRun(s, st, which.spare.toRef())
+		if st.Settled || !which.all || spared {
 			continue
 		}
 		if !st.evidenced() {

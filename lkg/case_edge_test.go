@@ -112,7 +112,7 @@ func TestAFallbackIsSettled(t *testing.T) {
 
 // TestDamagedCasesAreNone: R-CS-55. A case with numbers that no code writes is as if it were not there.
 func TestDamagedCasesAreNone(t *testing.T) {
-	for _, damage := range []string{`"rounds":-1`, `"tolerated":-1`, `"counted":-1`, `"witness":-1`} {
+	for _, damage := range []string{`"rounds":-1`, `"counted":-1`, `"witness":-1`} {
 		record := `{"case":{"suspect":{"role":"current","uid":"v1"},"phase":"common","reason":"r","witness":1,"acquit":1,` +
 			damage + `}}`
 		if c := lkg.DecodeCase(record); c != nil {

@@ -116,14 +116,17 @@ func reasonLocalCrashes(origin Origin, last *Start) string {
 	return text
 }
 
-func reasonBoots(r Ref, n int) string {
-	return "failed to run current (UID: " + r.UID + "), unplanned boots: " + strconv.Itoa(n) +
-		", tolerated: " + strconv.Itoa(weakThreshold)
+func reasonWeak(r Ref, boots, agent int) string {
+	return "failed to run current (UID: " + r.UID + "), " + countedWeak(boots, agent)
 }
 
-func reasonAgent(r Ref, n int) string {
-	return "failed to run current (UID: " + r.UID + "), deaths of the agent: " + strconv.Itoa(n) +
-		", tolerated: " + strconv.Itoa(weakThreshold)
+// countedWeak says how often short runs of a config ended with the machine, or with the agent.
+func countedWeak(boots, agent int) string {
+	text := "unplanned boots: " + strconv.Itoa(boots)
+	if agent > boots {
+		text = "deaths of the agent: " + strconv.Itoa(agent)
+	}
+	return text + ", tolerated: " + strconv.Itoa(weakThreshold)
 }
 
 // reasonCommon is that of a config which is used although it does not live: nothing below it does either.

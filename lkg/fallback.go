@@ -137,22 +137,16 @@ func showCount(d *decision, n, tolerated int, role Role) {
 func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	c, s, l := d.v.Case, &d.in.State, d.limits(r)
 	a := d.accountOf(r)
-	n := a.n
-	if role == RoleCurrent && s.OnTrial() && d.v.after.settle == settleNone {
+	n, tolerated := a.n, tolerateCrashes(s, r, l)
+	boots, agent := d.weakEnds(r, l)
+	if role == RoleCurrent && s.OnTrial() && !d.v.after.settle.all {
 		n += countBareStarts(s)
 	}
-	if c.Weak {
-		n = d.weakEnds(causeReboot, r, l) + d.weakEnds(causeSupervisor, r, l)
+	if weak := max(boots, agent); weak > weakThreshold {
+		n, tolerated = weak, weakThreshold // it takes the machine or the agent down, if it crashes or not
 	}
-	showCount(d, n, c.Tolerated, role)
-	weak := max(d.weakEnds(causeReboot, r, l), d.weakEnds(causeSupervisor, r, l))
-	switch {
-	case n > c.Tolerated:
-	case !c.Weak && weak > weakThreshold:
-		n = weak // it does not crash any more, and takes the machine or the agent down
-	case c.Weak && role == RoleCurrent:
-		return d.suspectCurrent(r), nil // its crashes are counted all the while
-	default:
+	showCount(d, n, tolerated, role)
+	if n <= tolerated {
 		return "", nil
 	}
 	entry = c.badEntry(r, c.convictedBy("tried again, ends: "+strconv.Itoa(n)))
@@ -166,22 +160,30 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 
 // account is what is held against r in this decision.
 func (d *decision) accountOf(r Ref) account {
-	if d.v.after.settle == settleAll {
+	if d.v.after.settle.coversAll(r) {
 		return account{}
 	}
 	a := accountFor(&d.in.State, r)
-	if d.v.after.settle == settleWeak {
+	if d.v.after.settle.all {
 		a.same = 0
 	}
 	return a
 }
 
-// weakEnds counts what is held against r in this decision, of that cause.
-func (d *decision) weakEnds(cause Cause, r Ref, l Limits) int {
-	if d.v.after.settle != settleNone {
-		return 0
+// weakEnds counts the boots and the deaths of the agent that are held against r in this decision.
+func (d *decision) weakEnds(r Ref, l Limits) (boots, agent int) {
+	if d.v.after.settle.all || !mayHaveWeakEnds(&d.in.State) {
+		return 0, 0
 	}
-	return countWeakEnds(&d.in.State, cause, r, l)
+	return countWeakEnds(&d.in.State, causeReboot, r, l), countWeakEnds(&d.in.State, causeSupervisor, r, l)
+}
+
+// tolerateCrashes is how many unexplained ends of r do not have it left.
+func tolerateCrashes(s *State, r Ref, l Limits) int {
+	if s.OnTrial() && r.Same(s.Current.Ref) {
+		return l.CrashLoopThreshold
+	}
+	return max(l.CrashLoopThreshold, fallbackThreshold)
 }
 
 // suspectCurrent says why the current config is left from now on, or nothing, and opens the case.
@@ -192,26 +194,23 @@ func (d *decision) suspectCurrent(cur Ref) (why string) {
 		return ""
 	}
 	l := d.limits(cur)
-	n, tolerated := a.n, max(l.CrashLoopThreshold, fallbackThreshold)
+	n, tolerated := a.n, tolerateCrashes(s, cur, l)
 	boots, agent := 0, 0
 	if s.OnTrial() {
-		tolerated = l.CrashLoopThreshold
-		if n, d.v.Ignored = tally(s); d.v.after.settle == settleAll {
+		if n, d.v.Ignored = tally(s); d.v.after.settle.coversAll(cur) {
 			n = 0
 		}
 	}
 	if !d.v.Case.hasSuspect(cur) {
-		boots, agent = d.weakEnds(causeReboot, cur, l), d.weakEnds(causeSupervisor, cur, l)
+		boots, agent = d.weakEnds(cur, l)
 	}
 	showCount(d, n, tolerated, RoleCurrent)
 	weak := false
 	switch {
 	case n > tolerated:
 		why = reasonCrashLoop(cur, n, tolerated)
-	case boots > weakThreshold:
-		why, weak, n = reasonBoots(cur, boots), true, boots
-	case agent > weakThreshold:
-		why, weak, n = reasonAgent(cur, agent), true, agent
+	case max(boots, agent) > weakThreshold:
+		why, weak, n = reasonWeak(cur, boots, agent), true, max(boots, agent)
 	default:
 		return ""
 	}
@@ -230,14 +229,14 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 	if a.newest != nil {
 		c.Signature, c.Last = a.newest.Signature, a.newest.Last
 	}
-	d.v.Case, d.v.after.settle = &c, settleAll
+	d.v.Case, d.v.after.settle = &c, c.settlesWhat()
 }
 
 // weakenCase has the case that was just opened rest on boots, or on deaths of the agent, which have many causes.
 func weakenCase(d *decision) {
 	c := d.v.Case
 	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
-	c.Witness, c.Tolerated = multiplyDuration(c.Witness, weakFactor), weakThreshold
+	c.Witness = multiplyDuration(c.Witness, weakFactor)
 	d.v.after.settle = c.settlesWhat()
 }
 
@@ -262,15 +261,11 @@ func tookDown(d *decision, r Ref) string {
 	if !mayHaveWeakEnds(&d.in.State) {
 		return ""
 	}
-	l := d.limits(r)
-	if boots := d.weakEnds(causeReboot, r, l); boots > weakThreshold {
-		return nameBelow(d, r) + ", unplanned boots: " + strconv.Itoa(boots) + ", tolerated: " + strconv.Itoa(weakThreshold)
+	boots, agent := d.weakEnds(r, d.limits(r))
+	if max(boots, agent) <= weakThreshold {
+		return ""
 	}
-	if agent := d.weakEnds(causeSupervisor, r, l); agent > weakThreshold {
-		return nameBelow(d, r) + ", deaths of the agent: " + strconv.Itoa(agent) + ", tolerated: " +
-			strconv.Itoa(weakThreshold)
-	}
-	return ""
+	return nameBelow(d, r) + ", " + countedWeak(boots, agent)
 }
 
 // nameBelow names a config that is used in place of another one, or the local one that is assigned.
@@ -298,7 +293,7 @@ func (d *decision) leaveFallback(role Role, r Ref, why string) {
 // beginAnew decides once more, with nothing held against any config: nothing lives, so no config is to blame.
 func (d *decision) beginAnew(c *Case) {
 	v := Verdict{Origin: d.v.Origin, Case: c}
-	v.after.settle = settleAll // what died below a suspect for its boots is tried again as well
+	v.after.settle = settlement{all: true} // what died below a suspect for its boots is tried again as well
 	d.v, d.again = v, false
 	d.choose()
 	d.again = true

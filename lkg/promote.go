@@ -68,8 +68,9 @@ type Progress struct {
 //
 // A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
-// suspect is a witness against it when it was healthy without a break for Case.Witness; a suspect that is healthy for
-// Case.Acquit is not to blame. A healthy run of the trial, and at most an hour, forgives the ends of earlier runs.
+// suspect is a witness against it when it was healthy for Case.Witness in one run; a suspect that is healthy for
+// Case.Acquit without a break is not to blame. A healthy run of the trial, and of twice the longest run that ended badly,
+// but at most of an hour, forgives the ends of earlier runs.
 func judgeHealth(s State, l Limits, h Health) Progress {
 	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
 	last := s.lastStart()
@@ -96,8 +97,8 @@ func judgeHealth(s State, l Limits, h Health) Progress {
 		p.judge(failing)
 	default:
 		p.Why = "the config in use is not on trial"
-		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && mayForgive(&s, last) {
-			p.settle = settleAll
+		if mayForgive(&s, last) && p.Soak.Run > forgivingRun(&s, r, p.Limits.Trial) {
+			p.settle = settlement{all: true}
 		}
 	}
 	return p
@@ -172,9 +173,9 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		leaveBelow(p, used, failing)
 	case c.Phase == phaseRetry: // it runs as the suspect could not be had
 		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
-	case p.Soak.Run < c.Witness:
+	case p.Soak.Sum < c.Witness:
 		p.Result = resultWait
-		p.Why = "what runs is healthy for " + p.Soak.Run.String() + ", needed as a witness: " + c.Witness.String()
+		p.Why = "what runs was healthy for " + p.Soak.Sum.String() + ", needed as a witness: " + c.Witness.String()
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
@@ -187,7 +188,7 @@ func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settlesWhat() }
 // convict lists the suspect as bad.
 func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 	p.Rejected = c.badEntry(fullRef(s, c.Suspect), c.convictedBy(how))
-	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.nextSuspect(), settleAll
+	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.nextSuspect(), settlement{all: true}
 }
 
 // leaveBelow leaves a config below a suspect that is not healthy either.
@@ -198,7 +199,7 @@ func leaveBelow(p *Progress, used Used, failing string) {
 	}
 	c := p.Case.withFallen(used, name+" failed required probe "+strconv.Quote(failing), false)
 	if used.toRef().IsLocal() {
-		c, p.settle = c.withPhase(phaseCommon), settleAll
+		c, p.settle = c.withPhase(phaseCommon), settlement{all: true}
 	}
 	p.Case, p.Result, p.Why = c, ResultRestart, c.Below[len(c.Below)-1].Why
 	p.Soak = p.Soak.nextRun()
@@ -213,7 +214,7 @@ func (p *Progress) suspectRunning(s *State, used Used, failing string) {
 	}
 	c := s.newCase(used, p.Limits, max(longestRunOf(s, r), p.Soak.Longest))
 	c.Reason, c.Signature = p.Why, "required probe "+strconv.Quote(failing)+" fails"
-	p.Case, p.settle, p.Result = &c, settleAll, ResultRestart
+	p.Case, p.settle, p.Result = &c, settlement{all: true}, ResultRestart
 }
 
 // hasUnsettled reports whether a start may still count against something.
@@ -263,7 +264,7 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 	default:
 		k.Failing = 0
 		if before == "" || before == soakHealthy {
-			k.Run += elapsed
+			k.Run, k.Sum = k.Run+elapsed, k.Sum+elapsed
 			k.Longest = max(k.Longest, k.Run)
 			if onTrial {
 				k.Accumulated += elapsed
@@ -276,7 +277,7 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
 func (k soakRecord) nextRun() soakRecord {
 	k.lived = max(k.lived, k.Longest)
-	k.Run, k.Longest, k.Failing, k.Last = 0, 0, 0, ""
+	k.Run, k.Sum, k.Longest, k.Failing, k.Last = 0, 0, 0, 0, ""
 	return k
 }
 

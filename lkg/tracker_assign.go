@@ -150,7 +150,7 @@ func closeCase(ctx context.Context, t *Tracker) error {
 		return err
 	}
 	t.s.Case = nil
-	t.s.settleStarts(settleAll)
+	t.s.settleStarts(settlement{all: true})
 	return t.putTrial(ctx, op)
 }
 

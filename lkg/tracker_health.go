@@ -11,7 +11,8 @@ import (
 
 // Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as the
 // rule of promotion says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of
-// it at most; what a crash loses only lengthens the trial. What it returns without an error is on record. Writes:
+// it at most, and the length of a run whenever it has doubled, while ends of earlier runs count; what a crash loses only
+// lengthens the trial. What it returns without an error is on record. Writes:
 // last-known-good, or bad-configs, then trial. Killed between these two, the config is listed, and the next start
 // decides by that.
 func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
@@ -38,10 +39,7 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	if changed := applyCase(t, p.Case, p.settle); changed || t.dirtyTrial {
 		return p, t.putTrial(ctx, "recording what a health report has shown")
 	}
-	if p.Result == resultWait {
-		return p, t.save(ctx, added)
-	}
-	return p, nil
+	return p, t.saveHealth(ctx, added)
 }
 
 // applyCase takes a case into memory, and settles the starts so far. It reports whether there is something to write.
@@ -68,10 +66,11 @@ func (t *Tracker) rejectByHealth(ctx context.Context, p *Progress) error {
 	return t.putBad(ctx, "recording the rejected config")
 }
 
-// save writes added-up healthy time, not too often.
-func (t *Tracker) save(ctx context.Context, added time.Duration) error {
+// saveHealth writes added-up healthy time, and how long the run is healthy by now, not too often.
+func (t *Tracker) saveHealth(ctx context.Context, added time.Duration) error {
 	t.unsaved += max(added, 0)
-	if t.unsaved < flushEvery {
+	longer := t.s.Soak.Run >= max(flushEvery, 2*t.keptRun) && hasUnsettled(&t.s)
+	if t.unsaved < flushEvery && !longer {
 		return nil
 	}
 	return t.putTrial(ctx, "recording healthy time")

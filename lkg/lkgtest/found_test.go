@@ -121,6 +121,47 @@ var found = []struct {
 		}
 		return m
 	}, b, false},
+	{"what is below has crashed long before the agent dies", func(t *testing.T) *lkgtest.Machine {
+		m, agentDies := lkgtest.NewMachine(t, options()), ended(lkg.FaultSupervisor)
+		crashLoop(m, 5)
+		m.Adopt(b)
+		for range 4 {
+			m.Start()
+			agentDies(m)
+		}
+		return m
+	}, lkg.Ref{}, false},
+	{"the suspect crashes when it is tried again for its boots", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 4 {
+			m.Start()
+			m.Reboot()
+		}
+		m.Start()
+		m.Healthy(10 * time.Minute)
+		m.Restart(lkg.CauseAdoption)
+		crashLoop(m, 4)
+		return m
+	}, a, true},
+	{"a promoted config lives for longer than its trial between two crashes", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 4 {
+			m.Start()
+			m.Healthy(100 * time.Second)
+			m.Crash()
+		}
+		return m
+	}, a, false},
+	{"a probe of what runs below fails now and then", func(t *testing.T) *lkgtest.Machine {
+		m := suspected(t)
+		m.Start()
+		for range 8 {
+			m.Healthy(20 * time.Second)
+			m.Failing(10 * time.Second)
+		}
+		m.Restart(lkg.CauseAdoption)
+		return m
+	}, b, false},
 	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := suspected(t)
 		for !m.Start().OnTrial {
