@@ -39,8 +39,8 @@ type caseEvidence struct {
 
 // A caseTerms is what decides a case.
 type caseTerms struct {
-	// Witness is for how long a config below must be healthy in one run before the suspect is tried again. Acquit is for how
-	// long the suspect must be healthy then, without a break.
+	// Witness is for how long a config below must be healthy in one run before the suspect is tried again. Acquit is for
+	// how long the suspect must be healthy then, without a break.
 	Witness time.Duration `json:"witness,omitempty"`
 	Acquit  time.Duration `json:"acquit,omitempty"`
 }

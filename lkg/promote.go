@@ -69,8 +69,8 @@ type Progress struct {
 // A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
 // suspect is a witness against it when it was healthy for Case.Witness in one run; a suspect that is healthy for
-// Case.Acquit without a break is not to blame. A healthy run of the trial, and of twice the longest run that ended badly,
-// but at most of an hour, forgives the ends of earlier runs.
+// Case.Acquit without a break is not to blame. A healthy run of the trial, and of twice the longest run that ended
+// badly, but at most of an hour, forgives the ends of earlier runs.
 func judgeHealth(s State, l Limits, h Health) Progress {
 	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
 	last := s.lastStart()

@@ -11,8 +11,8 @@ import (
 
 // Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as the
 // rule of promotion says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of
-// it at most, and the length of a run whenever it has doubled, while ends of earlier runs count; what a crash loses only
-// lengthens the trial. What it returns without an error is on record. Writes:
+// it at most, and the length of a run whenever it has doubled, while ends of earlier runs count; what a crash loses
+// only lengthens the trial. What it returns without an error is on record. Writes:
 // last-known-good, or bad-configs, then trial. Killed between these two, the config is listed, and the next start
 // decides by that.
 func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
