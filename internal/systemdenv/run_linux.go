@@ -31,8 +31,12 @@ const (
 	envUnits   = "BELAY_SYSTEMD_UNITS"
 )
 
-// patience bounds the start of systemd, and all of a test inside.
-const patience = time.Minute
+const (
+	// patience bounds the start of systemd, and each wait of Eventually.
+	patience = 30 * time.Second
+	// longest bounds all of a test inside: longer than each of its waits, so that the one that fails says why.
+	longest = 5 * time.Minute
+)
 
 // Run has a copy of this test process run the test of that name again, with the given environment besides, and there calls f: with a process
 // namespace, mounts and a /run of its own, and a systemd that Dial of package systemd finds, and systemctl --user does. f writes units to the
@@ -57,7 +61,7 @@ func Run(t *testing.T, env []string, f func(t *testing.T, units string)) {
 	if err != nil {
 		t.Skipf("a systemd of one's own needs the right to make cgroups: %v", err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+patience.String())
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+longest.String())
 	cmd.Env = append(append(os.Environ(), env...), envCgroups+"="+strings.Join(cgroups, ":"), envUnits+"="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
@@ -155,7 +159,7 @@ func begin(t *testing.T, units string) {
 			t.Logf("systemd:\n%s", text)
 		}
 	})
-	must(t, testproc.Poll(patience/2, func() error { return Systemctl(t, "is-active", "belay-test.target") }))
+	must(t, testproc.Poll(patience, func() error { return Systemctl(t, "is-active", "belay-test.target") }))
 }
 
 // Systemctl runs a command of the systemd. The error holds what it wrote.
@@ -167,10 +171,16 @@ func Systemctl(t testing.TB, args ...string) error {
 	return nil
 }
 
+// Describe returns what systemd says about a unit, for people.
+func Describe(t testing.TB, unit string) string {
+	out, err := exec.CommandContext(t.Context(), "systemctl", "--user", "status", "--full", "--no-pager", unit).CombinedOutput()
+	return fmt.Sprintf("%s(%v)", out, err)
+}
+
 // Eventually polls check until it returns nil, or ends the test.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	if err := testproc.Poll(patience/2, check); err != nil {
+	if err := testproc.Poll(patience, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

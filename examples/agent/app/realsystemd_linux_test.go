@@ -14,105 +14,253 @@ import (
 	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/systemdenv"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testenv/binaries"
 	"github.com/belayproject/belay/internal/tier"
 )
 
 // The environment in which the programs' names come to the copy of the test that runs under systemd.
 const (
 	envAgent   = "BELAY_TEST_AGENT"
+	envStandIn = "BELAY_TEST_STAND_IN"
 	envKubelet = "BELAY_TEST_KUBELET"
 )
 
-// R-CS-20, R-CS-39, R-CS-42, C-01, C-07: the shipped unit under a real systemd. Restarts on request count against nobody; an agent that dies before it
-// reads anything, again and again, is counted by its guard, and its config left; then it comes up on the local one.
+// agentUnit is the name of the shipped unit.
+const agentUnit = "belay-agent.service"
+
+// R-CS-20, R-CS-39, R-CS-42, C-01, C-07: the shipped unit under a real systemd, with a real kubelet that judges configs.
+// Restarts on request count against no config. An agent that dies before it reads anything, again and again, is counted
+// by its guard. Where it dies under each config, no config is rejected. Where it dies under one alone, that one is.
 func TestTheUnitUnderARealSystemd(t *testing.T) {
 	tier.System(t, tier.Root, tier.Systemd)
 	var env []string
 	if os.Getenv(envAgent) == "" && os.Geteuid() == 0 {
-		env = []string{envAgent + "=" + programs.Path(t, e2e.AgentPackage), envKubelet + "=" + programs.Path(t, e2e.FakeKubeletPackage)}
+		set, err := binaries.Ensure(t.Context(), os.Stderr, binaries.Kubelet)
+		must(t, err)
+		env = []string{
+			envAgent + "=" + programs.Path(t, e2e.AgentPackage), envStandIn + "=" + programs.Path(t, e2e.FakeKubeletPackage),
+			envKubelet + "=" + set[binaries.Kubelet],
+		}
 	}
 	systemdenv.Run(t, env, underSystemd)
 }
 
 func underSystemd(t *testing.T, units string) {
-	a := &e2e.Agent{Program: os.Getenv(envAgent), Port: testenv.Port(t), StateDir: "/run/state", Init: "/run/init.yaml", Render: "/run/r/kubelet.conf"}
-	rules := []string{"--default-trial=1h", "--crash-loop-threshold=1"}
-	a.Flags = append([]string{"--source=directory=" + units + "/wanted", "--probe-interval=100ms"}, rules...)
-	a.Child = []string{os.Getenv(envKubelet), "--config", a.Render}
-	a.WriteInit(t, a.Config(""))
-	must(t, os.Mkdir(filepath.Join(units, "wanted"), 0o700))
-	v1 := a.Config("maxPods: 42\n")
-	must(t, os.WriteFile(filepath.Join(units, "wanted", "kubelet"), []byte(v1), 0o600))
-	shipped(t, a, units, rules)
+	u := newUnit(t, units)
+	defer u.logOnFailure()
+	v1 := u.adopt("maxPods: 42\n")
+	for range 3 {
+		u.systemctl("restart")
+		e2e.Eventually(t, soon, "a restart on request leaves it on trial", func() error { return u.onTrial(v1) })
+	}
+	u.diesUnderEachConfig(v1)
+	u.diesUnderOneConfig()
+	u.refusesAConfig()
+	u.warnsOfItsUnit()
+	must(t, systemdenv.Systemctl(t, "stop", agentUnit))
+}
 
-	reload(t, "start")
-	var uid string
-	e2e.Eventually(t, soon, "the wanted config is on trial", func() error {
-		d, err := a.Status(t)
-		if err != nil || d.Trial == nil {
-			return fmt.Errorf("status %+v, %w", d.InUse, err)
+// A realUnit is the shipped one, of an agent that takes its config from the directory wanted.
+type realUnit struct {
+	*testing.T
+	*e2e.Agent
+	dir, wanted, log string
+}
+
+// deadly is in a config with which the stand-in for a kubelet kills the agent.
+const deadly = "maxPods: 66\n"
+
+// newUnit writes the unit, with the paths and the child of this machine. The prover and the probes are those of the
+// defaults.
+func newUnit(t *testing.T, units string) *realUnit {
+	t.Helper()
+	u := &realUnit{
+		T: t, dir: units, wanted: filepath.Join(units, "wanted"), log: filepath.Join(units, "agent.log"),
+		Agent: &e2e.Agent{
+			Program: os.Getenv(envAgent), Port: testenv.Port(t), StateDir: "/run/state", Init: "/run/init.yaml", Render: "/run/r/kubelet.conf",
+		},
+	}
+	u.Child = []string{"/run/kubelet", "--config", u.Render}
+	must(t, os.WriteFile(u.Child[0], []byte(u.kubelet()), 0o700))
+	u.WriteInit(t, u.text(""))
+	must(t, os.Mkdir(u.wanted, 0o700))
+	must(t, os.WriteFile(filepath.Join(u.wanted, "minHealthyRun"), []byte("500ms"), 0o600))
+
+	rules := []string{"--default-trial=1h", "--crash-loop-threshold=1"}
+	u.Flags = append([]string{"--source=directory=" + u.wanted, "--probe-interval=100ms", "--prove-kubelet=auto"}, rules...)
+	raw, err := os.ReadFile(filepath.Join("..", "systemd", agentUnit))
+	must(t, err)
+	text := strings.NewReplacer("/usr/local/bin/belay-agent", u.Program, "/var/lib/belay-agent", u.StateDir, "/etc/belay-agent/kubelet.yaml", u.Init,
+		"/run/belay-agent/kubelet.conf", u.Render, "OOMScoreAdjust=-999", "").Replace(string(raw))
+	must(t, os.WriteFile(filepath.Join(units, agentUnit), []byte(text), 0o600))
+	guard := strings.Join(append([]string{u.Program, "guard", "--state-dir=" + u.StateDir, "--init-config=" + u.Init, "--render=" + u.Render}, rules...), " ")
+	must(t, os.MkdirAll(filepath.Join(units, agentUnit+".d"), 0o700))
+	u.dropIn("50-test.conf", "[Unit]\nDefaultDependencies=no\n[Service]\nRestartSec=100ms\nStateDirectory=\nRuntimeDirectory=\n"+
+		"StandardOutput=append:"+u.log+"\nStandardError=append:"+u.log+"\n"+
+		"ExecStartPre=\nExecStartPre=-"+guard+"\nExecStart=\nExecStart="+u.Program+" "+strings.Join(u.Args(), " ")+"\n")
+	return u
+}
+
+// kubelet is a script that is the kubelet of the prover, and else the stand-in, which serves no pods. With a config that
+// is deadly the script kills the agent.
+func (u *realUnit) kubelet() string {
+	return fmt.Sprintf(`#!/bin/sh
+[ "$1 $2" = "--config %s" ] || exec %s "$@"
+! grep -q "%s" "$2" || kill -KILL $PPID
+exec %s "$@"
+`, u.Render, os.Getenv(envKubelet), strings.TrimSpace(deadly), os.Getenv(envStandIn))
+}
+
+// text is a config that kubelets of this machine take.
+func (u *realUnit) text(more string) string { return u.Config("failCgroupV1: false\n" + more) }
+
+// want puts a config into the directory and starts the unit anew, so that the agent looks at once.
+func (u *realUnit) want(more string) {
+	u.Helper()
+	next := filepath.Join(u.dir, "next")
+	must(u.T, os.WriteFile(next, []byte(u.text(more)), 0o600))
+	must(u.T, os.Rename(next, filepath.Join(u.wanted, "kubelet")))
+	u.systemctl("restart")
+}
+
+// adopt wants a config, waits until it is on trial, and returns its UID.
+func (u *realUnit) adopt(more string) (uid string) {
+	u.Helper()
+	u.want(more)
+	e2e.Eventually(u, soon, "the wanted config is on trial", func() error {
+		d, err := u.Status(u)
+		if err != nil || d.InUse == nil || d.InUse.UID == "" {
+			return fmt.Errorf("in use is %+v, trouble %q (%v)", d.InUse, d.Trouble, err)
 		}
 		uid = d.InUse.UID
+		return u.onTrial(uid)
+	})
+	return uid
+}
+
+// onTrial says, as an error, what is missing for a config to be used on trial.
+func (u *realUnit) onTrial(uid string) error {
+	if err := u.Uses(u, uid); err != nil {
+		return err
+	}
+	d, err := u.Status(u)
+	if err == nil && d.Trial == nil {
+		err = errors.New("it is not on trial")
+	}
+	return err
+}
+
+// diesUnderEachConfig has the agent end before it reads anything, whatever its config. The guard leaves the config for
+// the local one, and comes back to it: no config is to blame.
+func (u *realUnit) diesUnderEachConfig(uid string) {
+	u.Helper()
+	u.dropIn("90-dead.conf", "[Service]\nExecStart=\nExecStart=/bin/false\n")
+	must(u.T, systemdenv.Systemctl(u, "daemon-reload"))
+	must(u.T, systemdenv.Systemctl(u, "kill", "-s", "KILL", "--kill-who=main", agentUnit))
+	why := "failed to run current (UID: " + uid + "), deaths of the agent: 4, tolerated: 3"
+	u.logs("using last-known-good (init): " + why)
+	e2e.Eventually(u, soon, "the guard puts the local config in place", func() error {
+		if text, err := os.ReadFile(u.Render); err != nil || string(text) != u.text("") {
+			return fmt.Errorf("in place is %q (%v)", text, err)
+		}
 		return nil
 	})
-	for range 3 {
-		reload(t, "restart")
-		e2e.Eventually(t, soon, "a restart on request leaves it on trial", func() error { return a.Uses(t, uid) })
+	u.logs("using current (UID: " + uid + "): not the config: " + why + "; also with (init)")
+	u.dropIn("90-dead.conf", "")
+	u.systemctl("restart")
+	e2e.Eventually(u, soon, "the agent comes up, and then on the config that it had", func() error { return u.onTrial(uid) })
+	if d, err := u.Status(u); err != nil || len(d.Rejected) != 0 {
+		u.Errorf("rejected are %+v (%v), want none: the agent died under each config", d.Rejected, err)
 	}
-	dead := filepath.Join(units, "belay-agent.service.d", "90-dead.conf")
-	must(t, os.WriteFile(dead, []byte("[Service]\nExecStart=\nExecStart=/bin/false\n"), 0o600))
-	must(t, systemdenv.Systemctl(t, "daemon-reload"))
-	must(t, systemdenv.Systemctl(t, "kill", "-s", "KILL", "--kill-who=main", "belay-agent.service"))
-	e2e.Eventually(t, soon, "the guard leaves the config for the local one", func() error {
-		if text, err := os.ReadFile(a.Render); err != nil || string(text) != a.Config("") {
-			return fmt.Errorf("in place is %q, %w", text, err)
+}
+
+// diesUnderOneConfig wants the config that kills the agent. It is left for the local one, tried once more when that has
+// lived, and rejected.
+func (u *realUnit) diesUnderOneConfig() {
+	u.Helper()
+	u.want(deadly)
+	uid, why := u.rejection(1)
+	if want := "failed to run current (UID: " + uid + "), deaths of the agent: 4, tolerated: 3"; why != want {
+		u.Errorf("the config is rejected because it %s, want %s", why, want)
+	}
+	u.logs("using current (UID: " + uid + "): trying again: " + why)
+	e2e.Eventually(u, soon, "the agent comes up on the local config", func() error { return u.Uses(u, "") })
+}
+
+// refusesAConfig wants a config that kubelets refuse. It is rejected, and no start uses it.
+func (u *realUnit) refusesAConfig() {
+	u.Helper()
+	u.want("maxPods: -1\n")
+	uid, why := u.rejection(2)
+	if want := "failed to validate current (UID: " + uid + ")"; why != want {
+		u.Errorf("the config is rejected because it %s, want %s", why, want)
+	}
+	if text, err := os.ReadFile(u.log); err != nil || strings.Contains(string(text), "using current (UID: "+uid+")") {
+		u.Errorf("a start used config (UID: %s), which the kubelet refuses (%v)", uid, err)
+	}
+}
+
+// rejection waits until that many configs are listed as bad, and returns the last one.
+func (u *realUnit) rejection(n int) (uid, why string) {
+	u.Helper()
+	e2e.Eventually(u, soon, "a config is rejected", func() error {
+		d, err := u.Status(u)
+		if err != nil || len(d.Rejected) != n {
+			return fmt.Errorf("rejected are %+v, trouble %q (%v), want %d", d.Rejected, d.Trouble, err, n)
 		}
-		d, err := a.Status(t)
-		if err == nil && (len(d.Rejected) != 1 || !strings.Contains(d.Rejected[0].Reason, "crash loop: 2 unexplained restarts, tolerated: 1")) {
-			err = fmt.Errorf("rejected are %+v", d.Rejected)
+		uid, why = d.Rejected[0].UID, d.Rejected[0].Reason
+		return nil
+	})
+	return uid, why
+}
+
+// warnsOfItsUnit checks that the agent says where its unit would stay down, and says nothing about the shipped one.
+func (u *realUnit) warnsOfItsUnit() {
+	u.Helper()
+	const warning = "it is clean, and Restart=on-failure"
+	if text, err := os.ReadFile(u.log); err != nil || strings.Contains(string(text), "Node would stay down") {
+		u.Errorf("the agent warns of the shipped unit (%v)", err)
+	}
+	u.dropIn("90-dead.conf", "[Service]\nRestart=on-failure\n") // C-07
+	u.systemctl("restart")
+	u.logs("Node would stay down")
+	u.logs(warning)
+}
+
+// dropIn changes the unit, from the next time on that systemd reads it.
+func (u *realUnit) dropIn(name, text string) {
+	u.Helper()
+	must(u.T, os.WriteFile(filepath.Join(u.dir, agentUnit+".d", name), []byte(text), 0o600))
+}
+
+// systemctl has systemd read the units, and do that with the agent's.
+func (u *realUnit) systemctl(verb string) {
+	u.Helper()
+	must(u.T, systemdenv.Systemctl(u, "daemon-reload"))
+	must(u.T, systemdenv.Systemctl(u, verb, agentUnit))
+}
+
+// logs waits until the unit's commands have written that.
+func (u *realUnit) logs(text string) {
+	u.Helper()
+	e2e.Eventually(u, soon, "a command of the unit writes: "+text, func() error {
+		log, err := os.ReadFile(u.log)
+		if err == nil && !strings.Contains(string(log), text) {
+			err = errors.New("it is not in the log")
 		}
 		return err
 	})
-	must(t, os.Remove(dead))
-	reload(t, "restart")
-	e2e.Eventually(t, soon, "the agent comes up on the local config", func() error { return a.Uses(t, "") })
-	warned := func() bool {
-		text, err := os.ReadFile(filepath.Join(units, "agent.log"))
-		must(t, err)
-		return strings.Contains(string(text), "Node would stay down") && strings.Contains(string(text), "it is clean, and Restart=on-failure")
-	}
-	if warned() {
-		t.Error("the agent warns of the shipped unit")
-	}
-	must(t, os.WriteFile(dead, []byte("[Service]\nRestart=on-failure\n"), 0o600)) // C-07
-	reload(t, "restart")
-	e2e.Eventually(t, soon, "the agent warns of a unit that doesn't come back", func() error {
-		if !warned() {
-			return errors.New("there is no warning")
-		}
-		return nil
-	})
-	must(t, systemdenv.Systemctl(t, "stop", "belay-agent.service"))
 }
 
-// shipped writes the shipped unit, with the paths and the child of this machine.
-func shipped(t *testing.T, a *e2e.Agent, units string, rules []string) {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "systemd", "belay-agent.service"))
-	must(t, err)
-	text := strings.NewReplacer("/usr/local/bin/belay-agent", a.Program, "/var/lib/belay-agent", a.StateDir, "/etc/belay-agent/kubelet.yaml", a.Init,
-		"/run/belay-agent/kubelet.conf", a.Render, "OOMScoreAdjust=-999", "").Replace(string(raw))
-	must(t, os.WriteFile(filepath.Join(units, "belay-agent.service"), []byte(text), 0o600))
-	guard := strings.Join(append([]string{a.Program, "guard", "--state-dir=" + a.StateDir, "--init-config=" + a.Init, "--render=" + a.Render}, rules...), " ")
-	drop := "[Unit]\nDefaultDependencies=no\n[Service]\nRestartSec=100ms\nStandardError=append:" + units + "/agent.log\nStateDirectory=\nRuntimeDirectory=\n" +
-		"ExecStartPre=\nExecStartPre=-" + guard + "\nExecStart=\nExecStart=" + a.Program + " " + strings.Join(a.Args(), " ") + "\n"
-	must(t, os.MkdirAll(filepath.Join(units, "belay-agent.service.d"), 0o700))
-	must(t, os.WriteFile(filepath.Join(units, "belay-agent.service.d", "50-test.conf"), []byte(drop), 0o600))
-}
-
-// reload has systemd read the units, and do that with the agent's.
-func reload(t *testing.T, verb string) {
-	t.Helper()
-	must(t, systemdenv.Systemctl(t, "daemon-reload"))
-	must(t, systemdenv.Systemctl(t, verb, "belay-agent.service"))
+// logOnFailure shows, where the test has failed, what the unit's commands wrote, what the agent knows, and what systemd
+// says. It must be deferred: later no command can be run any more.
+func (u *realUnit) logOnFailure() {
+	if !u.Failed() {
+		return
+	}
+	log, err := os.ReadFile(u.log)
+	u.Logf("the unit's commands wrote (%v):\n%s", err, log)
+	status, err := u.Command(u, "status", "--state-dir="+u.StateDir, "--init-config="+u.Init)
+	u.Logf("the agent's status (%v):\n%s", err, status)
+	u.Logf("systemd:\n%s", systemdenv.Describe(u, agentUnit))
 }
