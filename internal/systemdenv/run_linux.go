@@ -173,7 +173,8 @@ func Systemctl(t testing.TB, args ...string) error {
 
 // Describe returns what systemd says about a unit, for people.
 func Describe(t testing.TB, unit string) string {
-	out, err := exec.CommandContext(t.Context(), "systemctl", "--user", "status", "--full", "--no-pager", unit).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "systemctl", "--user", "status", "--full", "--no-pager", unit)
+	out, err := cmd.CombinedOutput()
 	return fmt.Sprintf("%s(%v)", out, err)
 }
 

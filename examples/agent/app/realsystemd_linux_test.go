@@ -28,7 +28,7 @@ const (
 // agentUnit is the name of the shipped unit.
 const agentUnit = "belay-agent.service"
 
-// R-CS-20, R-CS-39, R-CS-42, C-01, C-07: the shipped unit under a real systemd, with a real kubelet that judges configs.
+// R-CS-20, R-CS-39, R-CS-42, C-01, C-07: the shipped unit under a real systemd; a real kubelet judges the configs.
 // Restarts on request count against no config. An agent that dies before it reads anything, again and again, is counted
 // by its guard. Where it dies under each config, no config is rejected. Where it dies under one alone, that one is.
 func TestTheUnitUnderARealSystemd(t *testing.T) {
@@ -38,7 +38,8 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		set, err := binaries.Ensure(t.Context(), os.Stderr, binaries.Kubelet)
 		must(t, err)
 		env = []string{
-			envAgent + "=" + programs.Path(t, e2e.AgentPackage), envStandIn + "=" + programs.Path(t, e2e.FakeKubeletPackage),
+			envAgent + "=" + programs.Path(t, e2e.AgentPackage),
+			envStandIn + "=" + programs.Path(t, e2e.FakeKubeletPackage),
 			envKubelet + "=" + set[binaries.Kubelet],
 		}
 	}
@@ -70,14 +71,15 @@ type realUnit struct {
 // deadly is in a config with which the stand-in for a kubelet kills the agent.
 const deadly = "maxPods: 66\n"
 
-// newUnit writes the unit, with the paths and the child of this machine. The prover and the probes are those of the
-// defaults.
+// newUnit writes the unit, with the paths and the child of this machine. The prover is that of the defaults. The probes
+// are those of a node without an API server.
 func newUnit(t *testing.T, units string) *realUnit {
 	t.Helper()
 	u := &realUnit{
 		T: t, dir: units, wanted: filepath.Join(units, "wanted"), log: filepath.Join(units, "agent.log"),
 		Agent: &e2e.Agent{
-			Program: os.Getenv(envAgent), Port: testenv.Port(t), StateDir: "/run/state", Init: "/run/init.yaml", Render: "/run/r/kubelet.conf",
+			Program: os.Getenv(envAgent), Port: testenv.Port(t),
+			StateDir: "/run/state", Init: "/run/init.yaml", Render: "/run/r/kubelet.conf",
 		},
 	}
 	u.Child = []string{"/run/kubelet", "--config", u.Render}
@@ -87,22 +89,29 @@ func newUnit(t *testing.T, units string) *realUnit {
 	must(t, os.WriteFile(filepath.Join(u.wanted, "minHealthyRun"), []byte("500ms"), 0o600))
 
 	rules := []string{"--default-trial=1h", "--crash-loop-threshold=1"}
-	u.Flags = append([]string{"--source=directory=" + u.wanted, "--probe-interval=100ms", "--prove-kubelet=auto"}, rules...)
+	u.Flags = []string{"--source=directory=" + u.wanted, "--probe-interval=100ms", "--prove-kubelet=auto"}
+	u.Flags = append(u.Flags, rules...)
 	raw, err := os.ReadFile(filepath.Join("..", "systemd", agentUnit))
 	must(t, err)
-	text := strings.NewReplacer("/usr/local/bin/belay-agent", u.Program, "/var/lib/belay-agent", u.StateDir, "/etc/belay-agent/kubelet.yaml", u.Init,
-		"/run/belay-agent/kubelet.conf", u.Render, "OOMScoreAdjust=-999", "").Replace(string(raw))
+	text := strings.NewReplacer(
+		"/usr/local/bin/belay-agent", u.Program, "/var/lib/belay-agent", u.StateDir,
+		"/etc/belay-agent/kubelet.yaml", u.Init, "/run/belay-agent/kubelet.conf", u.Render, "OOMScoreAdjust=-999", "",
+	).Replace(string(raw))
 	must(t, os.WriteFile(filepath.Join(units, agentUnit), []byte(text), 0o600))
-	guard := strings.Join(append([]string{u.Program, "guard", "--state-dir=" + u.StateDir, "--init-config=" + u.Init, "--render=" + u.Render}, rules...), " ")
 	must(t, os.MkdirAll(filepath.Join(units, agentUnit+".d"), 0o700))
-	u.dropIn("50-test.conf", "[Unit]\nDefaultDependencies=no\n[Service]\nRestartSec=100ms\nStateDirectory=\nRuntimeDirectory=\n"+
-		"StandardOutput=append:"+u.log+"\nStandardError=append:"+u.log+"\n"+
-		"ExecStartPre=\nExecStartPre=-"+guard+"\nExecStart=\nExecStart="+u.Program+" "+strings.Join(u.Args(), " ")+"\n")
+	guard := []string{u.Program, "guard", "--state-dir=" + u.StateDir, "--init-config=" + u.Init, "--render=" + u.Render}
+	u.dropIn("50-test.conf", strings.Join([]string{
+		"[Unit]", "DefaultDependencies=no",
+		"[Service]", "RestartSec=100ms", "StateDirectory=", "RuntimeDirectory=",
+		"StandardOutput=append:" + u.log, "StandardError=append:" + u.log,
+		"ExecStartPre=", "ExecStartPre=-" + strings.Join(append(guard, rules...), " "),
+		"ExecStart=", "ExecStart=" + u.Program + " " + strings.Join(u.Args(), " "), "",
+	}, "\n"))
 	return u
 }
 
-// kubelet is a script that is the kubelet of the prover, and else the stand-in, which serves no pods. With a config that
-// is deadly the script kills the agent.
+// kubelet is a script that runs a kubelet for the prover, and else the stand-in. With a config that is deadly the script
+// kills the agent.
 func (u *realUnit) kubelet() string {
 	return fmt.Sprintf(`#!/bin/sh
 [ "$1 $2" = "--config %s" ] || exec %s "$@"
@@ -129,8 +138,11 @@ func (u *realUnit) adopt(more string) (uid string) {
 	u.want(more)
 	e2e.Eventually(u, soon, "the wanted config is on trial", func() error {
 		d, err := u.Status(u)
-		if err != nil || d.InUse == nil || d.InUse.UID == "" {
-			return fmt.Errorf("in use is %+v, trouble %q (%v)", d.InUse, d.Trouble, err)
+		if err != nil {
+			return err
+		}
+		if d.InUse == nil || d.InUse.UID == "" {
+			return fmt.Errorf("in use is %+v, trouble %q", d.InUse, d.Trouble)
 		}
 		uid = d.InUse.UID
 		return u.onTrial(uid)
@@ -160,15 +172,16 @@ func (u *realUnit) diesUnderEachConfig(uid string) {
 	why := "failed to run current (UID: " + uid + "), deaths of the agent: 4, tolerated: 3"
 	u.logs("using last-known-good (init): " + why)
 	e2e.Eventually(u, soon, "the guard puts the local config in place", func() error {
-		if text, err := os.ReadFile(u.Render); err != nil || string(text) != u.text("") {
-			return fmt.Errorf("in place is %q (%v)", text, err)
+		text, err := os.ReadFile(u.Render)
+		if err == nil && string(text) != u.text("") {
+			err = fmt.Errorf("in place is %q", text)
 		}
-		return nil
+		return err
 	})
 	u.logs("using current (UID: " + uid + "): not the config: " + why + "; also with (init)")
 	u.dropIn("90-dead.conf", "")
 	u.systemctl("restart")
-	e2e.Eventually(u, soon, "the agent comes up, and then on the config that it had", func() error { return u.onTrial(uid) })
+	e2e.Eventually(u, soon, "the agent comes up and uses the config again", func() error { return u.onTrial(uid) })
 	if d, err := u.Status(u); err != nil || len(d.Rejected) != 0 {
 		u.Errorf("rejected are %+v (%v), want none: the agent died under each config", d.Rejected, err)
 	}
@@ -205,8 +218,11 @@ func (u *realUnit) rejection(n int) (uid, why string) {
 	u.Helper()
 	e2e.Eventually(u, soon, "a config is rejected", func() error {
 		d, err := u.Status(u)
-		if err != nil || len(d.Rejected) != n {
-			return fmt.Errorf("rejected are %+v, trouble %q (%v), want %d", d.Rejected, d.Trouble, err, n)
+		if err != nil {
+			return err
+		}
+		if len(d.Rejected) != n {
+			return fmt.Errorf("rejected are %+v, trouble %q, want %d", d.Rejected, d.Trouble, n)
 		}
 		uid, why = d.Rejected[0].UID, d.Rejected[0].Reason
 		return nil
