@@ -200,10 +200,11 @@ func (u *realUnit) diesUnderOneConfig() {
 	e2e.Eventually(u, soon, "the agent comes up on the local config", func() error { return u.Uses(u, "") })
 }
 
-// refusesAConfig wants a config that kubelets refuse. It is rejected, and no start uses it.
+// refusesAConfig wants a config that a kubelet refuses when it starts, and not before: the sandbox works below the unit.
+// The config is rejected, and no start uses it.
 func (u *realUnit) refusesAConfig() {
 	u.Helper()
-	u.want("maxPods: -1\n")
+	u.want("cgroupRoot: /belay-missing\n")
 	uid, why := u.rejection(2)
 	if want := "failed to validate current (UID: " + uid + ")"; why != want {
 		u.Errorf("the config is rejected because it %s, want %s", why, want)
