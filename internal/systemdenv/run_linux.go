@@ -171,8 +171,8 @@ func Systemctl(t testing.TB, args ...string) error {
 	return nil
 }
 
-// Describe returns what systemd says about a unit, for people.
-func Describe(t testing.TB, unit string) string {
+// DescribeUnit returns what systemd says about a unit, for people.
+func DescribeUnit(t testing.TB, unit string) string {
 	cmd := exec.CommandContext(t.Context(), "systemctl", "--user", "status", "--full", "--no-pager", unit)
 	out, err := cmd.CombinedOutput()
 	return fmt.Sprintf("%s(%v)", out, err)

@@ -279,5 +279,5 @@ func (u *realUnit) logOnFailure() {
 	u.Logf("the unit's commands wrote (%v):\n%s", err, log)
 	status, err := u.Command(u, "status", "--state-dir="+u.StateDir, "--init-config="+u.Init)
 	u.Logf("the agent's status (%v):\n%s", err, status)
-	u.Logf("systemd:\n%s", systemdenv.Describe(u, agentUnit))
+	u.Logf("systemd:\n%s", systemdenv.DescribeUnit(u, agentUnit))
 }
