@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,8 +24,18 @@ func main() {
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
+}
+
+// refusal is the exit status by which a program of --prove-command refuses a config: EX_DATAERR.
+const refusal = 65
+
+func exitStatus(err error) int {
+	if errors.Is(err, nodeprocess.ErrRefused) {
+		return refusal
+	}
+	return 1
 }
 
 func command() *cobra.Command {
@@ -66,21 +77,27 @@ func fleetCommand() *cobra.Command {
 	return c
 }
 
-// nodeProcess is what the agents supervise. It is hidden: nobody else needs it.
+// nodeProcess is what the agents supervise. It is hidden from users.
 func nodeProcess() *cobra.Command {
 	o := nodeprocess.Options{Log: os.Stderr}
+	var check bool
 	c := &cobra.Command{
 		Use:    "node-process [flags] [-- KUBELET ARGUMENT...]",
 		Short:  "Stand in for the kubelet of one node, or run one",
 		Hidden: true,
 		RunE: func(c *cobra.Command, args []string) error {
+			if check {
+				return nodeprocess.Check(o.Config)
+			}
 			o.Program = args
 			return nodeprocess.Run(c.Context(), o)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.Config, "config", "", "path of the KubeletConfiguration")
-	f.StringVar(&o.HealthzBindAddress, "healthz-bind-address", "", "the node's own address, in place of the config's")
+	f.BoolVar(&check, "check", false, "only say whether the stand-in would start with the config: exit status 65 if not")
+	f.StringVar(&o.DropIn, "drop-in", "", "path of a file that is used in place of --config while it is there")
+	f.StringVar(&o.Address, "address", "", "the node's own address, in place of the config's")
 	f.StringVar(&o.Journal, "journal", "", "path of a file to which each run adds what happened")
 	return c
 }

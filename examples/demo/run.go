@@ -37,6 +37,7 @@ type session struct {
 	cluster  *fleet.Cluster
 	nodes    []*crew.Node
 	player   *play.Player
+	occupied *crew.Occupied
 }
 
 // run plays the story and removes everything again, whatever happens.
@@ -64,7 +65,12 @@ func (r *session) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	numbers := story.Settings{HealthzPort: port, Trial: r.settings.Trial, CrashLoopThreshold: r.settings.Threshold}
+	if r.occupied, err = crew.Occupy(ctx, addresses, port); err != nil {
+		return err
+	}
+	numbers := story.Settings{
+		HealthzPort: port, TakenPort: r.occupied.Port, Trial: r.settings.Trial, CrashLoopThreshold: r.settings.Threshold,
+	}
 	kubeconfig, err := r.beginPlane(ctx)
 	if err != nil {
 		return err
@@ -231,6 +237,9 @@ func (r *session) cleanUp(ctx context.Context) error {
 	}
 	if r.plane != nil {
 		errs = append(errs, r.plane.Close(ctx))
+	}
+	if r.occupied != nil {
+		errs = append(errs, r.occupied.Close())
 	}
 	if r.dir != "" {
 		errs = append(errs, os.RemoveAll(r.dir))

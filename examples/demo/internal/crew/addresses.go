@@ -36,6 +36,46 @@ func Addresses(ctx context.Context, n int) (addresses []string, port int, err er
 	return nil, 0, fmt.Errorf("looking for a port that is free on %d loopback addresses, %d tries: %w", n, portTries, err)
 }
 
+// Occupied is a port that no other process can have. Its Close frees it.
+type Occupied struct {
+	Port      int
+	listeners []net.Listener
+}
+
+// Occupy takes a port other than that of healthz on all addresses, and on 127.0.0.1, which a real kubelet has for its
+// API. It answers nothing there.
+func Occupy(ctx context.Context, addresses []string, healthzPort int) (*Occupied, error) {
+	addresses = append([]string{"127.0.0.1"}, addresses...)
+	var err error
+	for range portTries {
+		o := &Occupied{Port: portMin + rand.IntN(portCount)}
+		if o.Port == healthzPort {
+			continue
+		}
+		for _, a := range addresses {
+			var l net.Listener
+			if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(o.Port))); err != nil {
+				break
+			}
+			o.listeners = append(o.listeners, l)
+		}
+		if err == nil {
+			return o, nil
+		}
+		err = errors.Join(err, o.Close())
+	}
+	return nil, fmt.Errorf("taking a port on %d loopback addresses, %d tries: %w", len(addresses), portTries, err)
+}
+
+// Close frees the port.
+func (o *Occupied) Close() error {
+	var errs []error
+	for _, l := range o.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // free returns nil if nobody listens on the port of any of the addresses.
 func free(ctx context.Context, addresses []string, port int) error {
 	for _, a := range addresses {

@@ -14,11 +14,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/belayproject/belay/examples/demo/internal/nodeprocess"
+	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/proc"
 )
 
@@ -56,7 +59,7 @@ type Node struct {
 }
 
 // Start starts the agent of a node that the API server knows by name.
-// kubelet is the command of a real one, without --config; empty means that a stand-in is run.
+// kubelet is the command of a real one, without --config and with --config-dir; empty means that a stand-in is run.
 func Start(o Options, name, address string, kubelet []string) (*Node, error) {
 	n := &Node{Name: name, Address: address, options: o, kubelet: kubelet, dir: filepath.Join(o.Dir, name)}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
@@ -79,20 +82,49 @@ func Start(o Options, name, address string, kubelet []string) (*Node, error) {
 // arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the
 // child.
 func (n *Node) arguments() []string {
-	args := []string{
-		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet", "--prove-kubelet=none",
-		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"), "--render=" + n.path("kubelet.yaml"),
+	agent, child := n.standIn()
+	if len(n.kubelet) > 0 {
+		agent, child = n.realKubelet()
+	}
+	return slices.Concat([]string{
+		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet",
+		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"),
 		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
 		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",
 		"--backoff-min=1s", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
 		"--node-probes=false", // a node of the demo is a process
-		"--", n.options.Self, "node-process", "--config=" + n.path("kubelet.yaml"),
-		"--healthz-bind-address=" + n.Address, "--journal=" + n.path("journal"),
+	}, agent, []string{
+		"--", n.options.Self, "node-process", "--address=" + n.Address, "--journal=" + n.path("journal"),
+	}, child)
+}
+
+// checkScript has the stand-in check a config, as nginx -t does. It ends with the status of the stand-in. The shell is
+// there because an agent runs no program for this that a group may write to, and some machines build such files.
+const checkScript = `exec "$0" node-process --check --config="$1"`
+
+// standIn returns the arguments for a child that stands in for a kubelet. It reads the file that the agent renders, and
+// the agent has it check a config before it adopts it.
+func (n *Node) standIn() (agent, child []string) {
+	render := n.path("kubelet.yaml")
+	return []string{
+		"--render=" + render, "--prove-kubelet=none", "--prove-show-output", "--prove-command=/bin/sh",
+		"--prove-arg=-c", "--prove-arg=" + checkScript, "--prove-arg=" + n.options.Self, "--prove-arg={config}",
+	}, []string{"--config=" + render}
+}
+
+// realKubelet returns the arguments for a child that runs a kubelet. That has a directory of drop-ins, in which its
+// machine has its own part, and where the agent lays the config. The agent has this kubelet judge a config before it
+// adopts it.
+func (n *Node) realKubelet() (agent, child []string) {
+	agent = []string{"--prove-kubelet=" + n.kubelet[0]}
+	child = []string{"--config=" + n.path("init.yaml")}
+	for _, arg := range n.kubelet {
+		if dir, ok := strings.CutPrefix(arg, "--config-dir="); ok {
+			agent = append(agent, arg)
+			child = append(child, "--drop-in="+filepath.Join(dir, settings.DropIn))
+		}
 	}
-	if len(n.kubelet) > 0 {
-		args = append(append(args, "--"), n.kubelet...)
-	}
-	return args
+	return agent, slices.Concat(child, []string{"--"}, n.kubelet)
 }
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }

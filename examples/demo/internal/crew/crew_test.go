@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belayproject/belay/examples/demo/internal/story"
+	"github.com/belayproject/belay/internal/golden"
 )
 
 func TestAddressesAreFreeAndDifferent(t *testing.T) {
@@ -41,14 +42,44 @@ func TestAddressesAreFreeAndDifferent(t *testing.T) {
 	}
 }
 
+func TestOccupiedPortIsTakenUntilItIsClosed(t *testing.T) {
+	addresses, port, err := Addresses(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Occupy(t.Context(), addresses, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(addresses, "127.0.0.1")
+	for _, a := range all {
+		if free(t.Context(), []string{a}, o.Port) == nil {
+			t.Errorf("%s: port %d is free, want it taken", a, o.Port)
+		}
+	}
+	if err := o.Close(); err != nil || o.Port == port || free(t.Context(), all, o.Port) != nil {
+		t.Errorf("closed with %v, healthz has port %d, this is port %d: want another one, which is free again", err, port, o.Port)
+	}
+}
+
+// The agent asks the real kubelet about a config, and the stand-in where there is none; it lays the config where the kubelet looks for
+// it, beside what belongs to the machine.
+func TestArguments(t *testing.T) {
+	n := &Node{Name: "n", Address: "127.9.9.9", options: Options{Agent: "/a", Self: "/demo"}, dir: "/d"}
+	text := strings.Join(n.arguments(), "\n") + "\n"
+	n.kubelet = []string{"/bin/kubelet", "--config-dir=/k/conf.d", "--hostname-override=n"}
+	text += "\n" + strings.Join(n.arguments(), "\n") + "\n"
+	golden.Check(t, "arguments.golden", text)
+}
+
 func TestParseWhatTheAgentSays(t *testing.T) {
 	for _, c := range []struct {
 		name, doc, wantErr string
 		want               story.Report
 	}{
 		{"local", `{"inUse":{"local":"init","since":"2026-07-01T12:00:00Z"},"lastKnownGood":{"local":"init"},
-			"configOK":{"status":"True","reason":"r","message":"m"},"later":"field"}`, "",
-			story.Report{Rejected: map[string]string{}, Status: "True", Reason: "r", Message: "m"}},
+			"configOK":{"status":"True","reason":"r","message":"m","detail":"d"},"later":"field"}`, "",
+			story.Report{Rejected: map[string]string{}, Status: "True", Reason: "r", Message: "m", Detail: "d"}},
 		{"on trial", `{"inUse":{"name":"n2","uid":"u2","digest":"d2"},"lastKnownGood":{"name":"n1","uid":"u1"},
 			"trial":{"healthy":"3s","needed":"4s","counted":1,"allowed":2},
 			"rejected":[{"uid":"u0","reason":"bad"}],"configOK":{"status":"True"}}`, "",

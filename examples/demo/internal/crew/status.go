@@ -17,7 +17,7 @@ import (
 
 // document is what the demo needs of what `agent status -o json` prints.
 type document struct {
-	ConfigOK      struct{ Status, Reason, Message string }
+	ConfigOK      struct{ Status, Reason, Message, Detail string }
 	InUse         *config
 	LastKnownGood config
 	Rejected      []struct {
@@ -63,6 +63,7 @@ func parse(raw []byte) (story.Report, error) {
 	r := story.Report{
 		Active: d.InUse.ref(), Good: d.LastKnownGood.ref(), Rejected: map[string]string{},
 		Status: d.ConfigOK.Status, Reason: d.ConfigOK.Reason, Message: d.ConfigOK.Message,
+		Detail: d.ConfigOK.Detail,
 	}
 	for _, bad := range d.Rejected {
 		r.Rejected[bad.UID] = bad.Reason

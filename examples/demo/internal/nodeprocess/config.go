@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 )
@@ -56,16 +55,41 @@ func healthzAddress(cfg kubeletv1beta1.KubeletConfiguration, override string) (h
 	return host, port
 }
 
-// checkCPUs says whether the CPU policy can be had: exclusive CPUs are given away from what is left beside a reservation, so there must
-// be one. No validation of a kubelet's config asks for it; a kubelet exits.
-func checkCPUs(cfg kubeletv1beta1.KubeletConfiguration) error {
-	if cfg.CPUManagerPolicy != "static" || cfg.ReservedSystemCPUs != "" {
-		return nil
+// Check returns an error if the KubeletConfiguration at path is one that the stand-in would not start with. It starts
+// nothing. An error that wraps [ErrRefused] is about the config, and names fields and no values; any other is about the
+// file.
+func Check(path string) error {
+	cfg, digest, err := Load(path)
+	switch {
+	case digest == "":
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: it can't be decoded", ErrRefused)
 	}
-	for _, reserved := range []map[string]string{cfg.SystemReserved, cfg.KubeReserved} {
-		if q, err := resource.ParseQuantity(reserved["cpu"]); err == nil && q.Sign() > 0 {
-			return nil
-		}
+	return validate(cfg)
+}
+
+// ErrRefused means that the stand-in would not start with a config.
+var ErrRefused = errors.New("the config is refused")
+
+// The thresholds of a kubelet if its config doesn't say, in percent of the disk.
+const (
+	defaultImageGCHigh = 85
+	defaultImageGCLow  = 80
+)
+
+// validate is all of a kubelet's validation that the story needs: images are removed from a disk that is fuller than
+// the high threshold until it is emptier than the low one.
+func validate(cfg kubeletv1beta1.KubeletConfiguration) error {
+	high, low := int32(defaultImageGCHigh), int32(defaultImageGCLow)
+	if cfg.ImageGCHighThresholdPercent != nil {
+		high = *cfg.ImageGCHighThresholdPercent
 	}
-	return errors.New(`cpuManagerPolicy "static": no CPU is reserved for the system or the kubelet, so none can be given away`)
+	if cfg.ImageGCLowThresholdPercent != nil {
+		low = *cfg.ImageGCLowThresholdPercent
+	}
+	if low >= high {
+		return fmt.Errorf("%w: imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent", ErrRefused)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ package nodeprocess
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,31 +76,28 @@ func TestHealthzAddressTakesTheNodesOwn(t *testing.T) { // R-CS-06
 	}
 }
 
-func TestExclusiveCPUsNeedAReservation(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		cfg  kubeletv1beta1.KubeletConfiguration
-		ok   bool
-	}{
-		{"no policy", kubeletv1beta1.KubeletConfiguration{}, true},
-		{"none", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "none"}, true},
-		{"static", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "static"}, false},
-		{"memory only", kubeletv1beta1.KubeletConfiguration{
-			CPUManagerPolicy: "static", KubeReserved: map[string]string{"memory": "1Gi"},
-		}, false},
-		{"nothing of it", kubeletv1beta1.KubeletConfiguration{
-			CPUManagerPolicy: "static", KubeReserved: map[string]string{"cpu": "0"},
-		}, false},
-		{"for the kubelet", kubeletv1beta1.KubeletConfiguration{
-			CPUManagerPolicy: "static", KubeReserved: map[string]string{"cpu": "500m"},
-		}, true},
-		{"for the system", kubeletv1beta1.KubeletConfiguration{
-			CPUManagerPolicy: "static", SystemReserved: map[string]string{"cpu": "1"},
-		}, true},
-		{"by number", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "static", ReservedSystemCPUs: "0"}, true},
+// What is checked before a start is what a start fails with, and the text holds no value of the config.
+func TestCheckRefusesWhatTheStandInWouldNotStartWith(t *testing.T) {
+	const low, high = "imageGCLowThresholdPercent: ", "imageGCHighThresholdPercent: "
+	for _, c := range []struct{ name, content, want string }{
+		{"defaults", header, ""},
+		{"in order", header + low + "70\n" + high + "71\n", ""},
+		{"the wrong way round", header + low + "81\n" + high + "72\n", "imageGCLowThresholdPercent must be less"},
+		{"equal", header + low + "72\n" + high + "72\n", "must be less than imageGCHighThresholdPercent"},
+		{"low above the default", header + low + "87\n", "must be less"},
+		{"high below the default", header + high + "79\n", "must be less"},
+		{"undecodable", header + "maxPods: 7272\nmaxPodz: 8787\n", "it can't be decoded"},
 	} {
-		if err := checkCPUs(c.cfg); (err == nil) != c.ok {
-			t.Errorf("%s: got %v, want ok=%v", c.name, err, c.ok)
+		err := Check(write(t, t.TempDir(), c.content))
+		text := errText(err)
+		if (c.want == "") != (err == nil) || !strings.Contains(text, c.want) || err != nil && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: got %v, want an error with %q that wraps ErrRefused", c.name, err, c.want)
 		}
+		if strings.ContainsAny(text, "0123456789") {
+			t.Errorf("%s: got %q, want no value of the config", c.name, text)
+		}
+	}
+	if err := Check(filepath.Join(t.TempDir(), "absent")); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("no file: got %v, want an error that says nothing of a config", err)
 	}
 }

@@ -34,7 +34,7 @@ func runProgram(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfig
 	ctx, cancel := context.WithCancel(ctx)
 	end := orphaned(ctx)
 	defer func() { cancel(); <-end }()
-	host, port := healthzAddress(cfg, o.HealthzBindAddress)
+	host, port := healthzAddress(cfg, o.Address)
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	tick := time.NewTicker(healthzEvery)
 	defer tick.Stop()

@@ -5,6 +5,9 @@ package nodeprocess
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -21,7 +24,7 @@ func program(t *testing.T, content string) (o Options, own string) {
 	dir := t.TempDir()
 	config, own := write(t, dir, content), filepath.Join(dir, "own")
 	return Options{
-		Config: config, HealthzBindAddress: "127.0.0.1", Journal: filepath.Join(dir, "journal"), Log: io.Discard,
+		Config: config, Address: "127.0.0.1", Journal: filepath.Join(dir, "journal"), Log: io.Discard,
 		Program: []string{os.Args[0], config, own},
 	}, own
 }
@@ -54,7 +57,7 @@ func TestProgramIsServingWhenItAnswers(t *testing.T) {
 }
 
 func TestProgramThatEndsIsAFailure(t *testing.T) {
-	o, own := program(t, header+"cpuManagerPolicy: static\n")
+	o, own := program(t, header+fmt.Sprintf("port: %d\n", takenPort(t)))
 	err := <-start(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "the kubelet has ended: exit status 1") {
 		t.Errorf("Run: got %v, want an error that says how the program ended", err)
@@ -71,5 +74,27 @@ func TestProgramThatIsNotThere(t *testing.T) {
 	o.Program = []string{"/nowhere/kubelet"}
 	if err := <-start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "starting the kubelet") {
 		t.Errorf("Run: got %v, want an error that names what could not be started", err)
+	}
+}
+
+func TestDropInIsWhatTheJournalNames(t *testing.T) {
+	o, _ := program(t, header+"healthzPort: "+strconv.Itoa(freePort(t))+"\n")
+	o.DropIn = filepath.Join(filepath.Dir(o.Config), "90-belay.conf")
+	_, own, err := Load(o.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"", header + "maxPods: 31\n"} {
+		want := own
+		if content != "" {
+			sum := sha256.Sum256([]byte(content))
+			want = hex.EncodeToString(sum[:])
+			if err := os.WriteFile(o.DropIn, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, got, err := o.load(); err != nil || got != want {
+			t.Errorf("drop-in %q: got config %.12s, %v, want %.12s", content, got, err, want)
+		}
 	}
 }

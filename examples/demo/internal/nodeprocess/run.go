@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -25,8 +26,11 @@ const parentCheck = 250 * time.Millisecond
 type Options struct {
 	// Config is the path of the KubeletConfiguration.
 	Config string
-	// HealthzBindAddress, where set, is used in place of the config's: it is the node's own.
-	HealthzBindAddress string
+	// DropIn is the path of a file that is used in place of Config while it is there; empty means none. A Program merges
+	// the two by itself.
+	DropIn string
+	// Address, where set, is used in place of the config's: it is the node's own.
+	Address string
 	// Journal is the path of the file to which each run adds its entries; empty means none.
 	Journal string
 	// Program is a real kubelet and its arguments, which is run with --config=Config added. Empty means that this process stands in.
@@ -38,7 +42,7 @@ type Options struct {
 // Run loads the config, does what it asks for, or has Program do it, and returns when ctx ends (nil), when the parent process went away
 // (nil), or with what stopped it. With Program it must be called from a goroutine that is locked to a thread that outlives the call.
 func Run(ctx context.Context, o Options) error {
-	cfg, digest, err := Load(o.Config)
+	cfg, digest, err := o.load()
 	note := func(ev Event, detail string) error {
 		if ev != Failed { // whoever gets the error shows it
 			fmt.Fprintln(o.Log, strings.TrimSpace(fmt.Sprintf("node-process %s: config %.12s %s", ev, digest, detail)))
@@ -58,21 +62,37 @@ func Run(ctx context.Context, o Options) error {
 	return note(Stopped, "")
 }
 
+// load reads the config in use.
+func (o Options) load() (cfg kubeletv1beta1.KubeletConfiguration, digest string, err error) {
+	if o.DropIn != "" {
+		if cfg, digest, err = Load(o.DropIn); !errors.Is(err, fs.ErrNotExist) {
+			return cfg, digest, err
+		}
+	}
+	return Load(o.Config)
+}
+
 // standIn does what a kubelet does with a loaded config, as far as the demo sees, until ctx ends or something stops it.
 func standIn(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration, note func(Event, string) error) error {
-	if err := checkCPUs(cfg); err != nil {
+	if err := validate(cfg); err != nil {
 		return err
 	}
-	host, port := healthzAddress(cfg, o.HealthzBindAddress)
-	address := net.JoinHostPort(host, strconv.Itoa(port))
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	host, port := healthzAddress(cfg, o.Address)
+	if cfg.Port != 0 {
+		api, err := listen(ctx, host, int(cfg.Port))
+		if err != nil {
+			return fmt.Errorf("serving the kubelet's API: %w", err)
+		}
+		defer api.Close() // it is never answered there
+	}
+	listener, err := listen(ctx, host, port)
 	if err != nil {
 		return fmt.Errorf("serving healthz: %w", err)
 	}
 	server := &http.Server{Handler: healthz(), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	if err := note(Serving, "healthz at "+address); err != nil {
+	if err := note(Serving, "healthz at "+listener.Addr().String()); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -88,6 +108,10 @@ func standIn(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfigura
 		err = errors.Join(err, end)
 	}
 	return err
+}
+
+func listen(ctx context.Context, host string, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // healthz answers GET /healthz with ok.

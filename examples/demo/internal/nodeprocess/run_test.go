@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(child.Process.Pid)
 		_ = child.Wait()
 	case "child":
-		o := Options{Config: os.Args[1], HealthzBindAddress: "127.0.0.1", Journal: os.Args[2], Log: io.Discard}
+		o := Options{Config: os.Args[1], Address: "127.0.0.1", Journal: os.Args[2], Log: io.Discard}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		err := Run(ctx, o)
 		stop()
@@ -72,6 +72,17 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// takenPort is a port that is listened on until the test ends.
+func takenPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 func events(t *testing.T, journal string) string {
 	t.Helper()
 	entries, err := ReadJournal(journal)
@@ -89,7 +100,7 @@ func TestRunServesHealthzUntilTold(t *testing.T) {
 	dir, port := t.TempDir(), freePort(t)
 	journal := filepath.Join(dir, "journal")
 	o := Options{
-		Config: write(t, dir, header+"healthzPort: "+strconv.Itoa(port)+"\n"), HealthzBindAddress: "127.0.0.1",
+		Config: write(t, dir, header+"healthzPort: "+strconv.Itoa(port)+"\n"), Address: "127.0.0.1",
 		Journal: journal, Log: io.Discard,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,14 +125,11 @@ func TestRunServesHealthzUntilTold(t *testing.T) {
 }
 
 func TestRunGivesUpOnWhatTheNodeCannotDo(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	taken := takenPort(t)
 	for _, c := range []struct{ name, content, want string }{
-		{"no CPU to give away", header + "cpuManagerPolicy: static\n", "no CPU is reserved"},
-		{"port is taken", header + fmt.Sprintf("healthzPort: %d\n", taken.Addr().(*net.TCPAddr).Port), "address already in use"},
+		{"port is taken", header + fmt.Sprintf("port: %d\n", taken), "serving the kubelet's API: "},
+		{"port of healthz is taken", header + fmt.Sprintf("healthzPort: %d\n", taken), "serving healthz: "},
+		{"invalid", header + "imageGCLowThresholdPercent: 90\n", "imageGCLowThresholdPercent must be less"},
 		{"undecodable", header + "maxPods: many\n", "cannot unmarshal"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -148,12 +148,27 @@ func (r *stepRun) watch(ctx context.Context) (story.Result, error) {
 			return story.Result{}, err
 		}
 		if all := slices.Concat(missing...); len(all) == 0 && r.serverIsRight(o) && r.outageOver() || time.Now().After(end) {
-			return r.result(o, missing), nil
+			result := r.result(o, missing)
+			r.addDetails(ctx, &result)
+			return result, nil
 		}
 		select {
 		case <-ctx.Done():
 			return story.Result{}, context.Cause(ctx)
 		case <-tick.C:
+		}
+	}
+}
+
+// addDetails asks the agents why they have refused a config. The API server has the reason alone.
+func (r *stepRun) addDetails(ctx context.Context, result *story.Result) {
+	if r.step.Kind != story.Refuse {
+		return
+	}
+	for _, n := range r.nodes {
+		report, err := n.Status(ctx)
+		if err == nil {
+			result.AddDetail(story.Detail{Node: n.Name, Text: report.Detail})
 		}
 	}
 }

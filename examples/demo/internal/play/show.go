@@ -34,6 +34,9 @@ func (p *Player) conclude(r story.Result) {
 		}
 		p.o.Screen.Say(paint.Paint(tone, mark) + l)
 	}
+	for _, l := range r.Refusals() {
+		p.say(l)
+	}
 	for _, l := range r.Unseen() {
 		p.say("- " + l)
 	}

@@ -35,6 +35,8 @@ func (c Config) Sum() string {
 type Settings struct {
 	// HealthzPort is the port on which every node process serves healthz, each at an address of its own.
 	HealthzPort int
+	// TakenPort is a port that another program has, on every node.
+	TakenPort int
 	// Trial is the healthy time after which a config is promoted.
 	Trial time.Duration
 	// CrashLoopThreshold is how many crashes the crashing config is allowed.
@@ -60,9 +62,9 @@ func configs(s Settings) []Config {
 	}
 	return []Config{
 		version("v1", "good", "maxPods: 110"),
-		version("v2", "undecodable", "maxPodz: 120"),
+		version("v2", "undecodable", "maxPods:120"),
 		version("v3", "invalid", "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 80"),
-		version("v4", "crashing", "cpuManagerPolicy: static"),
+		version("v4", "crashing", "port: "+strconv.Itoa(s.TakenPort)),
 		version("v5", "good", "maxPods: 120"),
 	}
 }

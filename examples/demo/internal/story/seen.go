@@ -33,6 +33,8 @@ type Report struct {
 	Trial *Trial
 	// Status, Reason and Message are those of the ConfigOK condition.
 	Status, Reason, Message string
+	// Detail is the evidence behind the reason. Only the agent itself gives it.
+	Detail string
 }
 
 // A Trial is how far a config has come on its way to being known good.

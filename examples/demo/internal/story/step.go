@@ -58,13 +58,13 @@ func Steps(s Settings, outage bool) []Step {
 	v1, v2, v3, v4, v5 := c[0], c[1], c[2], c[3], c[4]
 	crash := Step{
 		Kind: RollBack, Config: v4, Good: v1, Reason: "failed to run current", Outage: outage,
-		Push: "v4 decodes and is valid, but wants exclusive CPUs and reserves none for the system: a kubelet exits.",
-		Expect: "Each node must count the crashes, give v4 up, go back to v1 by itself and say why. " +
-			"The API server is yours, so it stays up.",
+		Push: "v4 decodes and is valid, but names a port that another program has on these nodes: a kubelet exits.",
+		Expect: "No check before a start can tell. Each node must count the crashes, go back to v1 by itself, try v4 once more, " +
+			"give it up and say why. The API server is yours, so it stays up.",
 	}
 	if outage {
-		crash.Expect = "The API server is stopped after the first crashes. Each node must go back to v1 by itself without it, " +
-			"and say why when it is back."
+		crash.Expect = "No check before a start can tell. The API server is stopped after the first crashes. Each node must " +
+			"go back to v1 by itself without it, try v4 once more, give it up, and say why when the API server is back."
 	}
 	again := "Each node must leave v1 for v5, keep it on trial, and promote it."
 	if outage {
@@ -83,13 +83,14 @@ func Steps(s Settings, outage bool) []Step {
 		},
 		{
 			Kind: Refuse, Config: v2, Good: v1, Reason: "failed to load current",
-			Push:   "v2 can't be decoded: somebody typed maxPodz in place of maxPods.",
-			Expect: "No node may restart its process; each must stay on v1 and say why.",
+			Push:   "v2 can't be decoded: it has maxPods:120, without the blank.",
+			Expect: "Each agent must refuse it. No node may restart its process; each must stay on v1 and say why.",
 		},
 		{
 			Kind: Refuse, Config: v3, Good: v1, Reason: "failed to validate current",
-			Push:   "v3 decodes but is not valid: images would be removed down to 80% once the disk is 70% full.",
-			Expect: "No node may restart its process; each must stay on v1 and say why.",
+			Push: "v3 decodes but is not valid: images would be removed down to 80% once the disk is 70% full.",
+			Expect: "Each agent asks first: a kubelet, or the program that stands in for one, checks v3 and refuses it. " +
+				"No node may restart its process; each must stay on v1 and say why.",
 		},
 		crash,
 		{

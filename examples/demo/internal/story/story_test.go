@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	numbers = Settings{HealthzPort: 20000, Trial: 4 * time.Second, CrashLoopThreshold: 2}
+	numbers = Settings{HealthzPort: 20000, TakenPort: 20001, Trial: 4 * time.Second, CrashLoopThreshold: 2}
 	began   = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 

@@ -54,6 +54,18 @@ type Result struct {
 	Down time.Duration
 	// Missing is what belongs to no single node and was not seen.
 	Missing []string
+	// Details are the different details of a refusal, each with the first node whose agent gives it.
+	Details []Detail
+}
+
+// A Detail is what the agent of a node knows about a refusal.
+type Detail struct{ Node, Text string }
+
+// AddDetail keeps a detail unless another node has given it before.
+func (r *Result) AddDetail(d Detail) {
+	if d.Text != "" && !slices.ContainsFunc(r.Details, func(o Detail) bool { return o.Text == d.Text }) {
+		r.Details = append(r.Details, d)
+	}
 }
 
 // OK reports whether everything that was expected was seen on every node.
@@ -76,6 +88,15 @@ func (r Result) Sentence() string {
 		text += fmt.Sprintf(" All nodes went back while the API server was down, for %s.", seconds(r.Down.Round(100*time.Millisecond)))
 	}
 	return text
+}
+
+// Refusals says what the agents know about a refusal, one sentence each.
+func (r Result) Refusals() []string {
+	var all []string
+	for _, d := range r.Details {
+		all = append(all, "The agent of "+d.Node+" says: "+shortUIDs(d.Text))
+	}
+	return all
 }
 
 // Unseen lists what was expected and not seen, one line each.
