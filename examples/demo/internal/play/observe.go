@@ -27,15 +27,14 @@ func (p *Player) observe(ctx context.Context) observation {
 	var wg sync.WaitGroup
 	for i, n := range p.nodes {
 		wg.Go(func() {
-			s := story.Seen{Node: n.Name, Healthz: n.Healthz(ctx)}
+			s := story.Seen{Node: n.Name}
 			if err == nil {
 				s.Report, s.ReportErr = reports[n.Name].Report, reports[n.Name].Err
 			} else {
 				s.Report, s.ReportErr = n.Status(ctx)
 			}
-			var journal error
-			if s.Runs, journal = n.Runs(); journal != nil {
-				s.Healthz = journal
+			if s.Runs, s.Healthz = n.Runs(); s.Healthz == nil {
+				s.Healthz = n.Healthz(ctx) // at once: the journal says why healthz does not answer
 			}
 			o.seen[i] = s
 		})

@@ -73,7 +73,7 @@ func Steps(s Settings, outage bool) []Step {
 	return []Step{
 		{
 			Kind: Settle, Config: local, Good: local, Reason: "current is set to the local default",
-			Push:   "Agents start on nodes that nobody has assigned a config to.",
+			Push:   "Agents start on nodes that have no config assigned.",
 			Expect: "Each node must run the init config from its disk.",
 		},
 		{
@@ -95,7 +95,7 @@ func Steps(s Settings, outage bool) []Step {
 		crash,
 		{
 			Kind: Adopt, Config: v5, Good: v5, Reason: "all checks passed",
-			Push:   "v5 is good again. Nobody has repaired or reset anything on the nodes.",
+			Push:   "v5 is good again. Nothing on the nodes was repaired or reset by hand.",
 			Expect: again,
 		},
 	}

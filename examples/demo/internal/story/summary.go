@@ -94,7 +94,7 @@ func (r Result) Sentence() string {
 func (r Result) Refusals() []string {
 	var all []string
 	for _, d := range r.Details {
-		all = append(all, "The agent of "+d.Node+" says: "+shortUIDs(d.Text))
+		all = append(all, "The agent of "+d.Node+" says: "+shortDigests(shortUIDs(d.Text)))
 	}
 	return all
 }

@@ -18,7 +18,7 @@ func Layout() screen.Layout {
 	return screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "NODE", Width: 12}, {Heading: "RUNS", Width: 11}, {Heading: "STATE", Width: 21},
-			{Heading: "CONFIGOK", Word: "ConfigOK"}, {Heading: "RESTARTS", Word: "restarts"}, {Heading: "HEALTH", Word: "health"},
+			{Heading: "CONFIGOK", Word: "ConfigOK"}, {Heading: "RESTARTS", Word: "restarts"}, {Heading: "HEALTH", Word: "health", Width: 8},
 		},
 		Why: "WHY", Lines: 2,
 	}
@@ -27,10 +27,6 @@ func Layout() screen.Layout {
 // Row shows a node during a step. known are the configs pushed so far, the init config included.
 func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	r := seen.Report
-	healthz := screen.Cell{Text: "ok", Tone: screen.Good}
-	if seen.Healthz != nil {
-		healthz = screen.Cell{Text: "down", Tone: screen.Bad}
-	}
 	why := screen.Cell{Text: shortUIDs(r.Reason), Tone: screen.Faint} // the message, the effect, is in the other cells
 	if reason, ok := r.Rejected[s.Config.Ref.UID]; ok {
 		why.Text = shortUIDs(reason) // also while ConfigOK speaks of the API server
@@ -41,12 +37,31 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	row := screen.Row{
 		Cells: []screen.Cell{
 			{Text: seen.Node, Tone: screen.Strong}, runs(known, seen), s.state(m, seen), configOK(r.Status),
-			{Text: fmt.Sprint(seen.restarts(m))}, healthz,
+			{Text: fmt.Sprint(seen.restarts(m))}, health(seen),
 		},
 		Why: why,
 	}
 	row.Key = fmt.Sprintln(row.Cells[1].Text, row.Cells[2].Tone == screen.Pending, r.Active.UID, r.Status, why.Text, seen.restarts(m))
 	return row
+}
+
+// health says whether healthz answers, and if not, by the journal, why. It is down if the process says that it serves.
+func health(seen Seen) screen.Cell {
+	if seen.Healthz == nil {
+		return screen.Cell{Text: "ok", Tone: screen.Good}
+	}
+	switch seen.last().Event {
+	case nodeprocess.Started:
+		return screen.Cell{Text: "starting", Tone: screen.Pending}
+	case nodeprocess.Stopped:
+		return screen.Cell{Text: "stopped", Tone: screen.Pending}
+	case nodeprocess.Failed:
+		return screen.Cell{Text: "crashed", Tone: screen.Bad}
+	case nodeprocess.Serving:
+		return screen.Cell{Text: "down", Tone: screen.Bad}
+	default:
+		return screen.Cell{Text: "-", Tone: screen.Faint}
+	}
 }
 
 // runs says what the process runs, by its own journal.
@@ -114,6 +129,12 @@ func seconds(d time.Duration) string {
 func shortUIDs(text string) string {
 	uid := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	return uid.ReplaceAllStringFunc(text, shortUID)
+}
+
+// shortDigests leaves of each digest only its beginning.
+func shortDigests(text string) string {
+	digest := regexp.MustCompile(`(sha256:[0-9a-f]{8})[0-9a-f]{56}`)
+	return digest.ReplaceAllString(text, "$1…")
 }
 
 // shortUID is how a UID is shown.

@@ -51,6 +51,7 @@ func results(t *testing.T) []Result {
 	t.Helper()
 	sc := scenes(t)
 	var all []Result
+	details := []string{"", "the kubelet refuses it", "config sha256:" + strings.Repeat("a1", 32) + " is refused"}
 	for i, kind := range []Kind{Settle, Adopt, Refuse, RollBack} {
 		s := sc[kind]
 		r := Result{Step: s.step}
@@ -59,6 +60,10 @@ func results(t *testing.T) []Result {
 			o := s.step.Outcome(s.mark, s.seen, nil, after)
 			o.Node = fmt.Sprintf("belay-demo-%d", n+1)
 			r.Outcomes = append(r.Outcomes, o)
+			if kind == Refuse {
+				r.AddDetail(Detail{o.Node, details[n]})
+				r.AddDetail(Detail{"another", details[n]})
+			}
 		}
 		all = append(all, r)
 	}
@@ -79,12 +84,37 @@ func TestSummaryGolden(t *testing.T) {
 		}
 		for _, r := range rs {
 			fmt.Fprintf(&out, "ok=%v %s\n", r.OK(), r.Sentence())
+			for _, d := range r.Refusals() {
+				fmt.Fprintln(&out, d)
+			}
 			for _, u := range r.Unseen() {
 				fmt.Fprintln(&out, "-", u)
 			}
 		}
 	}
 	golden.Check(t, "summary.golden", out.String())
+}
+
+func TestHealthIsExplainedByTheJournal(t *testing.T) {
+	refused := errors.New("connection refused")
+	for _, c := range []struct {
+		event   nodeprocess.Event
+		healthz error
+		want    string
+	}{
+		{nodeprocess.Serving, nil, "ok"},
+		{nodeprocess.Started, nil, "ok"},
+		{nodeprocess.Started, refused, "starting"},
+		{nodeprocess.Stopped, refused, "stopped"},
+		{nodeprocess.Failed, refused, "crashed"},
+		{nodeprocess.Serving, refused, "down"},
+		{"", refused, "-"},
+	} {
+		got := health(Seen{Healthz: c.healthz, Runs: []nodeprocess.Entry{{Event: c.event}}})
+		if got.Text != c.want {
+			t.Errorf("%q, healthz %v: got %q, want %q", c.event, c.healthz, got.Text, c.want)
+		}
+	}
 }
 
 func TestNoNodesIsNoSuccess(t *testing.T) {
