@@ -4,6 +4,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,6 +42,34 @@ func TestFlagsAreChecked(t *testing.T) {
 				t.Errorf("demo %s: got %v, want an error with %q", c.args, err, c.want)
 			}
 		})
+	}
+}
+
+// An agent takes a config only with status 0, and lists it as bad only with 65.
+func TestCheckOfANodeProcessEndsWithItsAnswer(t *testing.T) {
+	const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, content string
+		status        int
+	}{
+		{"good", head + "maxPods: 30\n", 0},
+		{"invalid", head + "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 80\n", 65},
+		{"undecodable", head + "maxPodz: 30\n", 65},
+		{"absent", "", 1},
+	} {
+		file := filepath.Join(dir, c.name)
+		if c.content != "" {
+			if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		command := command()
+		command.SetArgs([]string{"node-process", "--check", "--config=" + file})
+		err := command.ExecuteContext(t.Context())
+		if (err == nil) != (c.status == 0) || err != nil && exitStatus(err) != c.status {
+			t.Errorf("%s: got %v, want exit status %d", c.name, err, c.status)
+		}
 	}
 }
 

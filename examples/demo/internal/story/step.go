@@ -89,8 +89,8 @@ func Steps(s Settings, outage bool) []Step {
 		{
 			Kind: Refuse, Config: v3, Good: v1, Reason: "failed to validate current",
 			Push: "v3 decodes but is not valid: images would be removed down to 80% once the disk is 70% full.",
-			Expect: "Each agent asks first: a kubelet, or the program that stands in for one, checks v3 and refuses it. " +
-				"No node may restart its process; each must stay on v1 and say why.",
+			Expect: "Before a restart, each agent asks its kubelet, or the program that stands in for one, to check v3. " +
+				"That must refuse it. No node may restart its process; each must stay on v1 and say why.",
 		},
 		crash,
 		{
