@@ -87,7 +87,7 @@ func nodeProcess() *cobra.Command {
 		Hidden: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if check {
-				return nodeprocess.Check(o.Config)
+				return nodeprocess.CheckConfig(o.Config)
 			}
 			o.Program = args
 			return nodeprocess.Run(c.Context(), o)

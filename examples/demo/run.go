@@ -65,7 +65,7 @@ func (r *session) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.occupied, err = crew.Occupy(ctx, addresses, port); err != nil {
+	if r.occupied, err = crew.OccupyPort(ctx, addresses, port); err != nil {
 		return err
 	}
 	numbers := story.Settings{

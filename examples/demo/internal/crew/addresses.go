@@ -36,15 +36,15 @@ func Addresses(ctx context.Context, n int) (addresses []string, port int, err er
 	return nil, 0, fmt.Errorf("looking for a port that is free on %d loopback addresses, %d tries: %w", n, portTries, err)
 }
 
-// Occupied is a port that no other process can have. Its Close frees it.
+// An Occupied is a port that no other process can have, until its Close.
 type Occupied struct {
 	Port      int
 	listeners []net.Listener
 }
 
-// Occupy takes a port other than that of healthz on all addresses, and on 127.0.0.1, which a real kubelet has for its
-// API. It answers nothing there.
-func Occupy(ctx context.Context, addresses []string, healthzPort int) (*Occupied, error) {
+// OccupyPort takes a port other than that of healthz on all addresses, and on 127.0.0.1, where a real kubelet has
+// its API. It answers nothing there.
+func OccupyPort(ctx context.Context, addresses []string, healthzPort int) (*Occupied, error) {
 	addresses = append([]string{"127.0.0.1"}, addresses...)
 	var err error
 	for range portTries {
@@ -54,7 +54,8 @@ func Occupy(ctx context.Context, addresses []string, healthzPort int) (*Occupied
 		}
 		for _, a := range addresses {
 			var l net.Listener
-			if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(o.Port))); err != nil {
+			l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(o.Port)))
+			if err != nil {
 				break
 			}
 			o.listeners = append(o.listeners, l)

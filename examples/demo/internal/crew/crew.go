@@ -82,9 +82,9 @@ func Start(o Options, name, address string, kubelet []string) (*Node, error) {
 // arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the
 // child.
 func (n *Node) arguments() []string {
-	agent, child := n.standIn()
+	agent, child := n.standInArguments()
 	if len(n.kubelet) > 0 {
-		agent, child = n.realKubelet()
+		agent, child = n.kubeletArguments()
 	}
 	return slices.Concat([]string{
 		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet",
@@ -102,9 +102,9 @@ func (n *Node) arguments() []string {
 // there because an agent runs no program for this that a group may write to, and some machines build such files.
 const checkScript = `exec "$0" node-process --check --config="$1"`
 
-// standIn returns the arguments for a child that stands in for a kubelet. It reads the file that the agent renders, and
-// the agent has it check a config before it adopts it.
-func (n *Node) standIn() (agent, child []string) {
+// standInArguments returns the arguments for a child that stands in for a kubelet. It reads the file that the agent
+// renders, and the agent has it check a config before it adopts it.
+func (n *Node) standInArguments() (agent, child []string) {
 	render := n.path("kubelet.yaml")
 	return []string{
 		"--render=" + render, "--prove-kubelet=none", "--prove-show-output", "--prove-command=/bin/sh",
@@ -112,10 +112,10 @@ func (n *Node) standIn() (agent, child []string) {
 	}, []string{"--config=" + render}
 }
 
-// realKubelet returns the arguments for a child that runs a kubelet. That has a directory of drop-ins, in which its
-// machine has its own part, and where the agent lays the config. The agent has this kubelet judge a config before it
-// adopts it.
-func (n *Node) realKubelet() (agent, child []string) {
+// kubeletArguments returns the arguments for a child that runs a kubelet. That has a directory of drop-ins, in which
+// its machine has its own part, and where the agent lays the config. The agent has this kubelet judge a config before
+// it adopts it.
+func (n *Node) kubeletArguments() (agent, child []string) {
 	agent = []string{"--prove-kubelet=" + n.kubelet[0]}
 	child = []string{"--config=" + n.path("init.yaml")}
 	for _, arg := range n.kubelet {

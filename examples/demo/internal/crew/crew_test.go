@@ -47,7 +47,7 @@ func TestOccupiedPortIsTakenUntilItIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := Occupy(t.Context(), addresses, port)
+	o, err := OccupyPort(t.Context(), addresses, port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,13 @@ func TestOccupiedPortIsTakenUntilItIsClosed(t *testing.T) {
 		}
 	}
 	if err := o.Close(); err != nil || o.Port == port || free(t.Context(), all, o.Port) != nil {
-		t.Errorf("closed with %v, healthz has port %d, this is port %d: want another one, which is free again", err, port, o.Port)
+		t.Errorf("closed with %v, healthz has port %d, this is port %d: want another one, which is free again",
+			err, port, o.Port)
 	}
 }
 
-// The agent asks the real kubelet about a config, and the stand-in where there is none; it lays the config where the kubelet looks for
-// it, beside what belongs to the machine.
+// The agent asks the real kubelet about a config, and the stand-in where there is none; it lays the config where the
+// kubelet looks for it, beside what belongs to the machine.
 func TestArguments(t *testing.T) {
 	n := &Node{Name: "n", Address: "127.9.9.9", options: Options{Agent: "/a", Self: "/demo"}, dir: "/d"}
 	text := strings.Join(n.arguments(), "\n") + "\n"

@@ -55,10 +55,10 @@ func healthzAddress(cfg kubeletv1beta1.KubeletConfiguration, override string) (h
 	return host, port
 }
 
-// Check returns an error if the KubeletConfiguration at path is one that the stand-in would not start with. It starts
-// nothing. An error that wraps [ErrRefused] is about the config, and names fields and no values; any other is about the
-// file.
-func Check(path string) error {
+// CheckConfig returns an error if the KubeletConfiguration at path is one that the stand-in would not start with. It
+// starts nothing. An error that wraps [ErrRefused] is about the config, and names fields and no values; any other is
+// about the file.
+func CheckConfig(path string) error {
 	cfg, digest, err := Load(path)
 	switch {
 	case digest == "":
@@ -66,7 +66,7 @@ func Check(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: it can't be decoded", ErrRefused)
 	}
-	return validate(cfg)
+	return checkImageGC(cfg)
 }
 
 // ErrRefused means that the stand-in would not start with a config.
@@ -78,9 +78,9 @@ const (
 	defaultImageGCLow  = 80
 )
 
-// validate is all of a kubelet's validation that the story needs: images are removed from a disk that is fuller than
-// the high threshold until it is emptier than the low one.
-func validate(cfg kubeletv1beta1.KubeletConfiguration) error {
+// checkImageGC is all of a kubelet's validation that the story needs: images are removed from a disk that is fuller
+// than the high threshold until it is emptier than the low one.
+func checkImageGC(cfg kubeletv1beta1.KubeletConfiguration) error {
 	high, low := int32(defaultImageGCHigh), int32(defaultImageGCLow)
 	if cfg.ImageGCHighThresholdPercent != nil {
 		high = *cfg.ImageGCHighThresholdPercent

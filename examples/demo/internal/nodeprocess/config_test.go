@@ -88,16 +88,17 @@ func TestCheckRefusesWhatTheStandInWouldNotStartWith(t *testing.T) {
 		{"high below the default", header + high + "79\n", "must be less"},
 		{"undecodable", header + "maxPods: 7272\nmaxPodz: 8787\n", "it can't be decoded"},
 	} {
-		err := Check(write(t, t.TempDir(), c.content))
+		err := CheckConfig(write(t, t.TempDir(), c.content))
 		text := errText(err)
-		if (c.want == "") != (err == nil) || !strings.Contains(text, c.want) || err != nil && !errors.Is(err, ErrRefused) {
+		if (c.want == "") != (err == nil) || !strings.Contains(text, c.want) ||
+			err != nil && !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: got %v, want an error with %q that wraps ErrRefused", c.name, err, c.want)
 		}
 		if strings.ContainsAny(text, "0123456789") {
 			t.Errorf("%s: got %q, want no value of the config", c.name, text)
 		}
 	}
-	if err := Check(filepath.Join(t.TempDir(), "absent")); err == nil || errors.Is(err, ErrRefused) {
+	if err := CheckConfig(filepath.Join(t.TempDir(), "absent")); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("no file: got %v, want an error that says nothing of a config", err)
 	}
 }

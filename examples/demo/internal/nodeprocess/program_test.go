@@ -93,7 +93,7 @@ func TestDropInIsWhatTheJournalNames(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, got, err := o.load(); err != nil || got != want {
+		if _, got, err := o.loadConfig(); err != nil || got != want {
 			t.Errorf("drop-in %q: got config %.12s, %v, want %.12s", content, got, err, want)
 		}
 	}

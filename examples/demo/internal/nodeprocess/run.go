@@ -26,8 +26,8 @@ const parentCheck = 250 * time.Millisecond
 type Options struct {
 	// Config is the path of the KubeletConfiguration.
 	Config string
-	// DropIn is the path of a file that is used in place of Config while it is there; empty means none. A Program merges
-	// the two by itself.
+	// DropIn is the path of a file that is used in place of Config while it is there; empty means none. A Program
+	// merges the two by itself.
 	DropIn string
 	// Address, where set, is used in place of the config's: it is the node's own.
 	Address string
@@ -42,7 +42,7 @@ type Options struct {
 // Run loads the config, does what it asks for, or has Program do it, and returns when ctx ends (nil), when the parent process went away
 // (nil), or with what stopped it. With Program it must be called from a goroutine that is locked to a thread that outlives the call.
 func Run(ctx context.Context, o Options) error {
-	cfg, digest, err := o.load()
+	cfg, digest, err := o.loadConfig()
 	note := func(ev Event, detail string) error {
 		if ev != Failed { // whoever gets the error shows it
 			fmt.Fprintln(o.Log, strings.TrimSpace(fmt.Sprintf("node-process %s: config %.12s %s", ev, digest, detail)))
@@ -62,8 +62,8 @@ func Run(ctx context.Context, o Options) error {
 	return note(Stopped, "")
 }
 
-// load reads the config in use.
-func (o Options) load() (cfg kubeletv1beta1.KubeletConfiguration, digest string, err error) {
+// loadConfig reads the config in use.
+func (o Options) loadConfig() (cfg kubeletv1beta1.KubeletConfiguration, digest string, err error) {
 	if o.DropIn != "" {
 		if cfg, digest, err = Load(o.DropIn); !errors.Is(err, fs.ErrNotExist) {
 			return cfg, digest, err
@@ -74,18 +74,18 @@ func (o Options) load() (cfg kubeletv1beta1.KubeletConfiguration, digest string,
 
 // standIn does what a kubelet does with a loaded config, as far as the demo sees, until ctx ends or something stops it.
 func standIn(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration, note func(Event, string) error) error {
-	if err := validate(cfg); err != nil {
+	if err := checkImageGC(cfg); err != nil {
 		return err
 	}
 	host, port := healthzAddress(cfg, o.Address)
 	if cfg.Port != 0 {
-		api, err := listen(ctx, host, int(cfg.Port))
+		api, err := listenOn(ctx, host, int(cfg.Port))
 		if err != nil {
 			return fmt.Errorf("serving the kubelet's API: %w", err)
 		}
 		defer api.Close() // it is never answered there
 	}
-	listener, err := listen(ctx, host, port)
+	listener, err := listenOn(ctx, host, port)
 	if err != nil {
 		return fmt.Errorf("serving healthz: %w", err)
 	}
@@ -110,7 +110,7 @@ func standIn(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfigura
 	return err
 }
 
-func listen(ctx context.Context, host string, port int) (net.Listener, error) {
+func listenOn(ctx context.Context, host string, port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 }
 

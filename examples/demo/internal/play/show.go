@@ -34,7 +34,7 @@ func (p *Player) conclude(r story.Result) {
 		}
 		p.o.Screen.Say(paint.Paint(tone, mark) + l)
 	}
-	for _, l := range r.Refusals() {
+	for _, l := range r.DescribeRefusals() {
 		p.say(l)
 	}
 	for _, l := range r.Unseen() {

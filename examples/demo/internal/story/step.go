@@ -59,12 +59,13 @@ func Steps(s Settings, outage bool) []Step {
 	crash := Step{
 		Kind: RollBack, Config: v4, Good: v1, Reason: "failed to run current", Outage: outage,
 		Push: "v4 decodes and is valid, but names a port that another program has on these nodes: a kubelet exits.",
-		Expect: "No check before a start can tell. Each node must count the crashes, go back to v1 by itself, try v4 once more, " +
-			"give it up and say why. The API server is yours, so it stays up.",
+		Expect: "No check before a start can tell. Each node must count the crashes, go back to v1 by itself, " +
+			"try v4 once more, give it up and say why. The API server is yours, so it stays up.",
 	}
 	if outage {
-		crash.Expect = "No check before a start can tell. The API server is stopped after the first crashes. Each node must " +
-			"go back to v1 by itself without it, try v4 once more, give it up, and say why when the API server is back."
+		crash.Expect = "No check before a start can tell. The API server is stopped after the first crashes. " +
+			"Each node must go back to v1 by itself without it, try v4 once more, give it up, " +
+			"and say why when the API server is back."
 	}
 	again := "Each node must leave v1 for v5, keep it on trial, and promote it."
 	if outage {
@@ -89,8 +90,8 @@ func Steps(s Settings, outage bool) []Step {
 		{
 			Kind: Refuse, Config: v3, Good: v1, Reason: "failed to validate current",
 			Push: "v3 decodes but is not valid: images would be removed down to 80% once the disk is 70% full.",
-			Expect: "Before a restart, each agent asks its kubelet, or the program that stands in for one, to check v3. " +
-				"That must refuse it. No node may restart its process; each must stay on v1 and say why.",
+			Expect: "Before a restart, each agent asks its kubelet, or the program that stands in for one, " +
+				"to check v3. That must refuse it. No node may restart its process; each must stay on v1 and say why.",
 		},
 		crash,
 		{

@@ -90,8 +90,8 @@ func (r Result) Sentence() string {
 	return text
 }
 
-// Refusals says what the agents know about a refusal, one sentence each.
-func (r Result) Refusals() []string {
+// DescribeRefusals says what the agents know about a refusal, one sentence each.
+func (r Result) DescribeRefusals() []string {
 	var all []string
 	for _, d := range r.Details {
 		all = append(all, "The agent of "+d.Node+" says: "+shortDigests(shortUIDs(d.Text)))

@@ -18,7 +18,8 @@ func Layout() screen.Layout {
 	return screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "NODE", Width: 12}, {Heading: "RUNS", Width: 11}, {Heading: "STATE", Width: 21},
-			{Heading: "CONFIGOK", Word: "ConfigOK"}, {Heading: "RESTARTS", Word: "restarts"}, {Heading: "HEALTH", Word: "health", Width: 8},
+			{Heading: "CONFIGOK", Word: "ConfigOK"}, {Heading: "RESTARTS", Word: "restarts"},
+			{Heading: "HEALTH", Word: "health", Width: 8},
 		},
 		Why: "WHY", Lines: 2,
 	}
@@ -37,7 +38,7 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	row := screen.Row{
 		Cells: []screen.Cell{
 			{Text: seen.Node, Tone: screen.Strong}, runs(known, seen), s.state(m, seen), configOK(r.Status),
-			{Text: fmt.Sprint(seen.restarts(m))}, health(seen),
+			{Text: fmt.Sprint(seen.restarts(m))}, healthCell(seen),
 		},
 		Why: why,
 	}
@@ -45,8 +46,9 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	return row
 }
 
-// health says whether healthz answers, and if not, by the journal, why. It is down if the process says that it serves.
-func health(seen Seen) screen.Cell {
+// healthCell says whether healthz answers, and if not, by the journal, why. It is down if the process says that it
+// serves.
+func healthCell(seen Seen) screen.Cell {
 	if seen.Healthz == nil {
 		return screen.Cell{Text: "ok", Tone: screen.Good}
 	}

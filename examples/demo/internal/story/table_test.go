@@ -84,7 +84,7 @@ func TestSummaryGolden(t *testing.T) {
 		}
 		for _, r := range rs {
 			fmt.Fprintf(&out, "ok=%v %s\n", r.OK(), r.Sentence())
-			for _, d := range r.Refusals() {
+			for _, d := range r.DescribeRefusals() {
 				fmt.Fprintln(&out, d)
 			}
 			for _, u := range r.Unseen() {
@@ -110,7 +110,7 @@ func TestHealthIsExplainedByTheJournal(t *testing.T) {
 		{nodeprocess.Serving, refused, "down"},
 		{"", refused, "-"},
 	} {
-		got := health(Seen{Healthz: c.healthz, Runs: []nodeprocess.Entry{{Event: c.event}}})
+		got := healthCell(Seen{Healthz: c.healthz, Runs: []nodeprocess.Entry{{Event: c.event}}})
 		if got.Text != c.want {
 			t.Errorf("%q, healthz %v: got %q, want %q", c.event, c.healthz, got.Text, c.want)
 		}
