@@ -233,12 +233,14 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	interruptDemo(t, "no", moments)
 }
 
-// TestInterruptedDemoLeavesNoKubelet stops the demo while it starts, and while a config is on trial, with a kubelet as its first node.
+// TestInterruptedDemoLeavesNoKubelet stops the demo while it starts, while a kubelet judges a config in its sandbox, and
+// while a config is on trial, with a kubelet as its first node.
 func TestInterruptedDemoLeavesNoKubelet(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	nodetier.Require(t)
 	interruptDemo(t, "yes", []interruption{
 		{"at the start", "Starting a control plane", syscall.SIGINT},
+		{"while a kubelet judges", "Pushed: ConfigMap kubelet-v1", syscall.SIGINT},
 		{"on trial", "on trial", syscall.SIGTERM},
 	})
 }
