@@ -83,7 +83,11 @@ func (r Result) Sentence() string {
 	if r.Step.Kind == Refuse {
 		return text + " No process was restarted."
 	}
-	text += fmt.Sprintf(" %s ran after %s (restarts: %s).", r.Step.Good.Name, runnings(r.Outcomes), starts(r.Outcomes))
+	ran := "after " + runnings(r.Outcomes)
+	if ran == "after "+never {
+		ran = "already"
+	}
+	text += fmt.Sprintf(" %s ran %s (restarts: %s).", r.Step.Good.Name, ran, starts(r.Outcomes))
 	if r.Down > 0 {
 		text += fmt.Sprintf(" All nodes went back while the API server was down, for %s.", seconds(r.Down.Round(100*time.Millisecond)))
 	}
@@ -168,10 +172,13 @@ func span(outcomes []Outcome, f figure, format, unit string) string {
 	return first + "-" + last + unit
 }
 
+// never stands for a time at which nothing had to begin to run.
+const never = "-"
+
 // runnings, afters and starts are the spans that are shown.
 func runnings(outcomes []Outcome) string {
 	if !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Running > 0 }) {
-		return "-" // what ran was left alone
+		return never // what ran was left alone
 	}
 	return span(outcomes, running, "%.1f", "s")
 }

@@ -117,6 +117,15 @@ func TestHealthIsExplainedByTheJournal(t *testing.T) {
 	}
 }
 
+func TestSentenceOfAConfigThatRanBefore(t *testing.T) {
+	s := scenes(t)[Settle]
+	s.mark = Mark{At: began.Add(time.Hour), Entries: len(s.seen.Runs)}
+	r := Result{Step: s.step, Outcomes: []Outcome{s.step.Outcome(s.mark, s.seen, nil, time.Second)}}
+	if got, want := r.Sentence(), "Seen on 1 node: settled after 1.0s. init ran already (restarts: 0)."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestNoNodesIsNoSuccess(t *testing.T) {
 	if (Result{}).OK() {
 		t.Error("a step that was seen on no node: got OK, want not")
