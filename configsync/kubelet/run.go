@@ -27,8 +27,11 @@ const (
 	waitForLock = "no lock file specified"
 )
 
-// sandboxPrefix begins the names of sandboxes, before the process ID of their maker.
-const sandboxPrefix = "belay-kubelet-"
+// What begins the names of sandboxes, and of directories for a validation, before the process ID of their maker.
+const (
+	sandboxPrefix  = "belay-kubelet-"
+	validatePrefix = "validate-"
+)
 
 var errNotIsolated = errors.New("no sandbox can be made here")
 
@@ -42,7 +45,8 @@ type outcome struct {
 
 // validate has the kubelet read and validate a document. The kubelet starts nothing.
 func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
-	dir, err := os.MkdirTemp(p.o.Dir, "validate-")
+	removeLeftovers(p.o.Dir, validatePrefix, os.RemoveAll) // they hold configs
+	dir, err := os.MkdirTemp(p.o.Dir, fmt.Sprintf("%s%d-", validatePrefix, os.Getpid()))
 	if err != nil {
 		return outcome{}, err
 	}
@@ -71,6 +75,7 @@ func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 
 // start has the kubelet start in a sandbox.
 func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
+	removeLeftovers(os.TempDir(), sandboxPrefix, os.RemoveAll)
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", sandboxPrefix, os.Getpid())) // a socket's path must be short
 	if err != nil {
 		return outcome{}, err

@@ -117,7 +117,7 @@ func (s *sandbox) makeCgroups() error {
 		return err
 	}
 	for _, h := range all {
-		removeLeftovers(h)
+		removeLeftovers(h, sandboxPrefix, removeTree)
 		dir := filepath.Join(h, filepath.Base(s.dir))
 		if err := makeCgroup(h, dir); err != nil {
 			return err
@@ -175,16 +175,17 @@ func (s *sandbox) bindCgroups() error {
 	return nil
 }
 
-// removeLeftovers removes the cgroups of processes that were killed.
-func removeLeftovers(hierarchy string) {
-	all, err := filepath.Glob(filepath.Join(hierarchy, sandboxPrefix+"*"))
+// removeLeftovers removes what processes that were killed have left in a directory, with remove. The names begin with
+// prefix and the process ID of the maker.
+func removeLeftovers(in, prefix string, remove func(dir string) error) {
+	all, err := filepath.Glob(filepath.Join(in, prefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range all {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), sandboxPrefix), "-")
+		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if pid, err := strconv.Atoi(id); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			_ = removeTree(dir) // the next run tries again
+			_ = remove(dir) // the next run tries again
 		}
 	}
 }

@@ -5,7 +5,9 @@ package settings
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kubelet"
@@ -70,6 +72,9 @@ func (l *Local) kubeletProof(program string, args []string, o *options, around f
 	if around != nil {
 		p.Document = merged(around)
 	}
+	if own := l.dropInsOfChild(args); own != "" {
+		p.Document = withDropIns(own, p.Document)
+	}
 	if o.Store != nil {
 		p.Store = o.Store
 	}
@@ -92,16 +97,72 @@ func (l *Local) inUseAlone(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	around := l.around()
-	if around == nil {
+	var document documentFunc
+	if around := l.around(); around != nil {
+		document = merged(around)
+	}
+	if own := l.dropInsOfChild(l.childFlags()); own != "" {
+		document = withDropIns(own, document)
+	}
+	if document == nil {
 		return []byte(local.Data[l.Key]), nil
 	}
-	stack, err := around()
-	if err != nil {
-		return nil, err
+	return document(ctx, l.Key, local)
+}
+
+// childFlags are the flags of what is supervised.
+func (l *Local) childFlags() []string {
+	if len(l.Child) == 0 {
+		return nil
 	}
-	m, err := stack.Of(l.Key, local)
-	return m.Doc, err
+	return l.Child[1:]
+}
+
+// dropInsOfChild is the directory of drop-ins that a kubelet with these flags reads by itself, and into which the agent
+// does not write; or nothing.
+func (l *Local) dropInsOfChild(flags []string) (dir string) {
+	if l.ConfigDir != "" {
+		return ""
+	}
+	for i, flag := range flags {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if name != "config-dir" || !strings.HasPrefix(flag, "-") {
+			continue
+		}
+		if !hasValue && i+1 < len(flags) {
+			value = flags[i+1]
+		}
+		dir = value
+	}
+	return dir
+}
+
+// A documentFunc returns the document that a kubelet reads for a config.
+type documentFunc = func(ctx context.Context, key string, o configsync.Object) ([]byte, error)
+
+// withDropIns lays the files of a directory over a document, as a kubelet does. Nil stands for the entry of the object.
+func withDropIns(dir string, document documentFunc) documentFunc {
+	return func(ctx context.Context, key string, o configsync.Object) (doc []byte, err error) {
+		if doc = []byte(o.Data[key]); document != nil {
+			if doc, err = document(ctx, key, o); err != nil {
+				return nil, err
+			}
+		}
+		below, above, err := dropIns(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", configsync.ErrUndecided, err)
+		}
+		own, filled, err := kubelet.Lenient(doc)
+		if err != nil || len(below)+len(above) == 0 {
+			return doc, nil //nolint:nilerr // the kubelet says what is wrong with it
+		}
+		all := []layers.Layer{{Name: "the config", Doc: own}, {Name: "defaults of the kubelet", Doc: filled}}
+		m, err := layers.Merge(append(append(all, below...), above...)...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", configsync.ErrUndecided, err)
+		}
+		return m.Doc, nil
+	}
 }
 
 // NotChecked says what no part of this program has judged of a config, one sentence each.

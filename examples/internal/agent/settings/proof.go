@@ -86,7 +86,7 @@ func (l *Local) program(store configsync.Store, around func() (layers.Stack, err
 
 // merged gives what the kubelet makes of a config on this node. The config was judged before: what is in the way is no
 // fault of it.
-func merged(around func() (layers.Stack, error)) func(context.Context, string, configsync.Object) ([]byte, error) {
+func merged(around func() (layers.Stack, error)) documentFunc {
 	return func(_ context.Context, key string, o configsync.Object) ([]byte, error) {
 		stack, err := around()
 		if err == nil {
