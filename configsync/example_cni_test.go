@@ -206,6 +206,6 @@ func Example_cni() {
 	// 10-pods.conflist: network green
 	// 10-pods.conflist: network blue
 	// broken: in use good, last known good good
-	//   rejected: broken: failed to run current (UID: 00000000-0000-4000-8000-000000000003), required probe "network" failed for more than 20ms: counted starts: 0; a config below it was healthy for 20ms; tried again, and required probe "network" failed for more than 20ms
+	//   rejected: broken: failed to run current (UID: 00000000-0000-4000-8000-000000000003), required probe "network" failed for more than 20ms: counted starts: 0; the config in its place was healthy for 20ms; tried again, required probe "network" failed for more than 20ms
 	//   rejected: bad: failed to load current (UID: 00000000-0000-4000-8000-000000000002): decoding "cni": field "plugin" is not known: want "cniVersion", "disableCheck", "name", "plugins"
 }

@@ -187,7 +187,8 @@ func (c *Case) badEntry(r Ref, evidence string) *BadEntry {
 
 // convictedBy is the evidence of a case that ends with the rejection of its suspect.
 func (c *Case) convictedBy(again string) string {
-	text := "counted starts: " + strconv.Itoa(c.Counted) + "; a config below it was healthy for " + c.Witness.String()
+	text := "counted starts: " + strconv.Itoa(c.Counted) + "; the config in its place was healthy for " +
+		c.Witness.String()
 	for _, f := range c.Below {
 		text += "; " + f.Why
 	}

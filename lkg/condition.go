@@ -152,3 +152,11 @@ func reasonProbe(r Ref, probe string, deadline time.Duration) string {
 func reasonPerson(r Ref, why string) string {
 	return "rejected (UID: " + r.UID + "), cause: " + cmp.Or(why, "not given")
 }
+
+// countTimes says how often something happened.
+func countTimes(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}

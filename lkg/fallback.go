@@ -149,7 +149,7 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	if n <= tolerated {
 		return "", nil
 	}
-	entry = c.badEntry(r, c.convictedBy("tried again, ends: "+strconv.Itoa(n)))
+	entry = c.badEntry(r, c.convictedBy("tried again, it ended "+countTimes(n)))
 	if a.newest != nil && len(a.newest.Last) > 0 {
 		entry.Last = a.newest.Last
 	}

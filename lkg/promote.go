@@ -152,7 +152,7 @@ func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
 	c := p.Case
 	switch {
 	case p.isSick():
-		p.convictSuspect(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+
+		p.convictSuspect(s, c, "tried again, required probe "+strconv.Quote(failing)+" failed for more than "+
 			p.Limits.ProbeDeadline.String())
 	case s.running() && s.OnTrial():
 		return false // the promotion ends the case: less does not show that it lives

@@ -43,7 +43,7 @@ func brokenNodes() []brokenNode {
 	return []brokenNode{
 		{"bad-config", breakByConfig, "unrecognized feature gate NoSuchGate", "take the feature gate out of the config", lives},
 		{"runtime-away", breakByRuntime, "validate CRI v1 runtime API", "start the container runtime", dead},
-		{"program-missing", breakByProgram, "kubelet: no such file or directory", "put the program in its place", dead},
+		{"program-missing", breakByProgram, "kubelet: no such file or directory", "put the same version of the program back", dead},
 		{"dies-later", breakByFile, "tls.crt: no such file or directory", "put the file that the line names back", lives},
 		{"too-large", breakBySize, "has 300000 bytes, at most 262144 are taken", "make it smaller", lives},
 	}
@@ -293,9 +293,15 @@ func (n *local) plain(out string) string {
 		{`([EIWF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ `, "${1}TIME PID "},
 		{`\b\d+ (within|restarts within|unexplained restarts)`, "N $1"},
 		{`healthy for [0-9.hms]+`, "healthy for SOME-TIME"}, {`(tolerated|starts|ends): \d+`, "$1: N"},
-		{`sha256:[0-9a-f]+`, "sha256:DIGEST"}, {`file-[0-9a-f]{32}`, "UID"},
+		{`sha256:[0-9a-f]+`, "sha256:DIGEST"}, {`ended (once|\d+ times)`, "ended N times"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
-	return text
+	return regexp.MustCompile(`file-[0-9a-f]{32}`).ReplaceAllStringFunc(text, func(uid string) string {
+		i := slices.Index(n.uids, uid)
+		if i < 0 {
+			i, n.uids = len(n.uids), append(n.uids, uid)
+		}
+		return fmt.Sprintf("UID-%d", i+1)
+	})
 }

@@ -19,12 +19,13 @@ import (
 // A local is a node whose wanted config is in a directory: there is no API server.
 type local struct {
 	*e2e.Agent
-	dir string
+	dir  string
+	uids []string // of configs, in the order in which they were shown
 }
 
 func newLocal(t *testing.T, flags ...string) *local {
 	t.Helper()
-	n := &local{e2e.NewAgent(t, &programs, "", ""), t.TempDir()}
+	n := &local{Agent: e2e.NewAgent(t, &programs, "", ""), dir: t.TempDir()}
 	n.Flags = append(append(n.Flags, "--source=directory="+n.dir), flags...)
 	return n
 }

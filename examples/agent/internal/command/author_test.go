@@ -73,7 +73,7 @@ func TestConfigMap(t *testing.T) {
 		}
 	}
 	again, err := execute(t, Check(settings.Parts{}), file(t, out))
-	if err != nil || !strings.Contains(again, "is good: trial 15m0s, unexplained restarts tolerated: 0, digest "+digest) {
+	if err != nil || !strings.Contains(again, "can be read: trial 15m0s, unexplained restarts tolerated: 0, digest "+digest) {
 		t.Errorf("check says %q, %v of the ConfigMap, want that it is good, its limits and the digest", again, err)
 	}
 }
@@ -132,16 +132,16 @@ func TestCheck(t *testing.T) {
 		good       bool
 		args       []string
 	}{
-		{text: good, want: "is good: trial 10m0s, unexplained restarts tolerated: 2, digest sha256:", good: true},
+		{text: good, want: "can be read: trial 10m0s, unexplained restarts tolerated: 2, digest sha256:", good: true},
 		{text: good + "staticPodPath: a/b\n", want: "staticPodPath must be an absolute path"},
 		{text: good + "maxPod: 1\n", want: `field "maxPod" is not known`},
 		{text: good + "providerID: a://b\n", want: "providerID must not be set"},
-		{text: good + "providerID: a://b\n", want: "is good", good: true, args: []string{"--init"}},
+		{text: good + "providerID: a://b\n", want: "can be read", good: true, args: []string{"--init"}},
 		{text: good + "healthzPort: 0\n", want: "healthzPort must not be 0"},
-		{text: good + "healthzPort: 0\n", want: "is good", good: true, args: []string{"--health-url=http://127.0.0.1:1/"}},
+		{text: good + "healthzPort: 0\n", want: "can be read", good: true, args: []string{"--health-url=http://127.0.0.1:1/"}},
 		{text: "a: &x b\n", want: "anchor"},
 		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: x}\n", want: `"kubelet"`},
-		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: " + `'{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"KubeletConfiguration"}'` + "}\n", want: "is good", good: true, args: []string{"--key=other"}},
+		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: " + `'{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"KubeletConfiguration"}'` + "}\n", want: "can be read", good: true, args: []string{"--key=other"}},
 		{text: good, want: `--min-trial="0s"`, args: []string{"--min-trial=0"}},
 	} {
 		out, err := execute(t, Check(settings.Parts{}), append(c.args, file(t, c.text))...)

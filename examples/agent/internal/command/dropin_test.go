@@ -185,7 +185,7 @@ func TestCheckAsksThePolicy(t *testing.T) {
 		{`maxPods must not be changed in pool "batch"`, false, []string{"--pool=batch", "--init-config=" + node, file(t, good+"clusterDomain: a\n")}},
 		{"clusterDomain must not be changed: pods keep it", false, []string{"--pool=canary", "--init-config=" + node, file(t, good+"clusterDomain: b\n")}},
 		{"disruption: None\n", true, []string{"--from=" + before, "--init-config=" + node, file(t, good+"clusterDomain: b\n")}},
-		{"is good", true, []string{file(t, good)}},
+		{"can be read", true, []string{file(t, good)}},
 	} {
 		out, err := execute(t, Check(settings.Parts{}), append([]string{"--field-policy=" + policy}, c.args...)...)
 		if c.ok && (err != nil || !strings.Contains(out, c.want)) || !c.ok && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -83,8 +83,8 @@ var hints = []struct{ mark, step string }{
 		"differs from state checkpoint",
 		"drain the node, take away the state file that the line names, and let the agent start the child again",
 	},
-	{"validate CRI v1", runtimeStep}, {"container runtime", runtimeStep}, {"containerd.sock", runtimeStep}, {"crio.sock",
-		runtimeStep},
+	{"validate CRI v1", startRuntime}, {"container runtime", startRuntime}, {"containerd.sock", startRuntime},
+	{"crio.sock", startRuntime},
 	{
 		"no space left on device",
 		"free space on the disk that the line names: df -h; the child is started again by itself",
@@ -94,9 +94,11 @@ var hints = []struct{ mark, step string }{
 		"exec format error",
 		"install the program for this machine's architecture, or repair the file: it can't be executed",
 	},
-	{"can't be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
-	{"could not be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
-	{"bytes, at most", "make it smaller, see that with agent check FILE, and assign the new version of the config"},
+	{"can't be started", replaceProgram}, {"could not be started", replaceProgram},
+	{
+		tooLarge,
+		"make it smaller, until agent check FILE accepts it, and assign the new version of the config",
+	},
 	{
 		"address already in use",
 		"find the process that has the port: ss -ltnp; end it, or name another port in the config",
@@ -114,14 +116,24 @@ var hints = []struct{ mark, step string }{
 	{"invalid configuration", "correct the fields that the line names, and assign the new version of the config"},
 	{
 		"no such file or directory",
-		"put the file that the line names back, or take its field out of the config and assign the new version",
+		"put the file that the line names back; if it is gone for good, take its field out of the config and assign the " +
+			"new version",
 	},
 	{"permission denied", "give the child's user the file that the line names"},
 	{"x509", "see to the certificate that the line names, and to the clock"},
 }
 
-const runtimeStep = "start the container runtime: systemctl status containerd (or crio); the child is started again " +
-	"by itself, and no config is to blame"
+const (
+	// tooLarge is said of a document that is larger than any that is read.
+	tooLarge = "bytes, at most"
+
+	startRuntime = "start the container runtime: systemctl start containerd (or crio), and see that the socket that the " +
+		"line names is there; the agent starts the child again by itself"
+	// nameRuntime is for a config that was rejected while the runtime of the node answered.
+	nameRuntime = "correct containerRuntimeEndpoint in the config, or start the runtime that it names: systemctl start " +
+		"containerd (or crio)"
+	replaceProgram = "put the same version of the program back in its place, executable; the agent tries again by itself"
+)
 
 // hintFor is the hint that fits lines; empty for none.
 func hintFor(lines ...string) string {

@@ -6,6 +6,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -164,16 +165,42 @@ func config(f *Facts) []Finding {
 			"look at the child's log; repair the local config, or assign a config that works")
 	}
 	if r := e.Next.Rejected; r != nil {
-		step := fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID)
-		found := one(checkConfig, Problem, "the assigned config is avoided: "+describeAvoided(r), step)
+		found := one(checkConfig, Problem, fmt.Sprintf("the assigned config is avoided, and the node uses %s: %s",
+			nameRole(e.Next.Role), describeAvoided(r)), stepAfter(f, r))
 		found[0].Lines = r.Last
-		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
-			found[0].Remedy = fmt.Sprintf("%s; once mended outside the config, have it tried again with forget-bad %s", s,
-				r.Ref.UID)
-		}
 		return found
 	}
-	return fine(checkConfig, e.Next.Condition.Message)
+	return fine(checkConfig, "next start: "+e.Next.Condition.Message)
+}
+
+// nameRole names what a node falls back to.
+func nameRole(r lkg.Role) string {
+	switch r {
+	case lkg.RoleLastKnownGood:
+		return "the last known good one"
+	case lkg.RolePrevious:
+		return "the one that was good before the last known good one"
+	default:
+		return "the local one"
+	}
+}
+
+// stepAfter is what to do about a rejected config.
+func stepAfter(f *Facts, r *lkg.BadEntry) string {
+	retry := "belay-agent forget-bad " + r.Ref.UID
+	if f.Dir != nil {
+		retry += " --state-dir=" + f.Dir.Path
+	}
+	step := hintFor(slices.Concat(r.Last, []string{r.Evidence})...)
+	switch {
+	case step == "":
+		return "assign a new version; or have this one tried again: " + retry
+	case step == startRuntime:
+		step = nameRuntime
+	case strings.Contains(r.Evidence, tooLarge):
+		return step
+	}
+	return step + "; if the config stays as it is, have it tried again: " + retry
 }
 
 // describeAvoided is the reason of a rejection with its evidence.

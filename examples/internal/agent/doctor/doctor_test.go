@@ -236,6 +236,25 @@ func troublesOfConfigs() []trouble {
 	}
 }
 
+// What helps against a rejected config is about the config: its runtime is not that of the node, and bytes that are too
+// many are not taken on a second try. The command to try it again is whole.
+func TestStepAfterARejection(t *testing.T) {
+	for last, want := range map[string]string{
+		`validate CRI v1 runtime API for endpoint "unix:///wrong.sock"`: "correct containerRuntimeEndpoint in the config",
+		"open /etc/tls.crt: no such file or directory":                  "have it tried again: belay-agent forget-bad a --state-dir=/state",
+		"a line that says nothing":                                      "assign a new version; or have this one tried again: belay-agent",
+	} {
+		f := well()
+		f.Dir.Path = "/state"
+		f.Explanation.Next.Rejected = &lkg.BadEntry{Ref: ref("a"), Reason: "crash loop", Last: []string{last}}
+		found := doctor.Examine(f).Findings
+		i := slices.IndexFunc(found, func(g doctor.Finding) bool { return g.Check == "config" })
+		if i < 0 || !strings.Contains(found[i].Remedy, want) {
+			t.Errorf("%s: %+v, want the step %q", last, found, want)
+		}
+	}
+}
+
 // A trial is overdue after three times its length, and not within an hour.
 func TestOverdue(t *testing.T) {
 	for _, c := range []struct {

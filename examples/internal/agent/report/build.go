@@ -104,7 +104,7 @@ func why(st configsync.Status) string {
 	case !st.Active.Same(st.Assigned) && st.Active.Same(st.LastKnownGood):
 		return "it is the last known good config; the assigned one is avoided"
 	case !st.Active.Same(st.Assigned):
-		return "it is what is left to fall back to"
+		return "it is what is left to fall back to: the assigned config and the last known good one are avoided"
 	case st.Active.IsLocal():
 		return "no other config is assigned"
 	case st.Trial != nil:
