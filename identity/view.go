@@ -13,6 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/compat"
@@ -33,8 +34,7 @@ type View struct {
 	deliveries sync.WaitGroup
 
 	mu          sync.Mutex
-	started     bool
-	running     bool
+	watch       sourceWatch
 	tracker     *tracker
 	index       *index
 	echo        echo
@@ -42,6 +42,15 @@ type View struct {
 	subscribers map[*subscriber]bool
 	told        viewFigures // by Run alone
 }
+
+// A sourceWatch is how far Run is with the Source.
+type sourceWatch struct {
+	started, running bool
+	handle           cache.ResourceEventHandlerRegistration // nil before; a Source may give none
+}
+
+// hasListed reports whether all of the first list was handed over, as far as the Source tells.
+func (w sourceWatch) hasListed() bool { return w.handle == nil || w.handle.HasSynced() }
 
 // An echo is the version of the canary's Lease that the watch has brought last, until the canary has said when it was sent.
 type echo struct {
@@ -83,6 +92,9 @@ func (v *View) Run(ctx context.Context) error {
 		end(nil)
 		return fmt.Errorf("view: watching the Leases: %w", err)
 	}
+	v.mu.Lock()
+	v.watch.handle = handle
+	v.mu.Unlock()
 	var watching sync.WaitGroup
 	if i, ok := v.config.Source.(informer.Interface); ok {
 		watching.Go(func() {
@@ -109,17 +121,17 @@ func (v *View) Run(ctx context.Context) error {
 func (v *View) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.started {
+	if v.watch.started {
 		return fmt.Errorf("view: %w", ErrRunning)
 	}
-	v.started, v.running = true, true
+	v.watch.started, v.watch.running = true, true
 	return nil
 }
 
 // stop ends the deliveries. From then on nothing changes.
 func (v *View) stop() {
 	v.mu.Lock()
-	v.running = false
+	v.watch.running = false
 	v.mu.Unlock()
 	v.deliveries.Wait()
 }
@@ -221,7 +233,7 @@ func (v *View) ask(now time.Duration) {
 func (v *View) seen(lease *coordinationv1.Lease, initial bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.running {
+	if !v.watch.running {
 		return
 	}
 	key, now := keyOf(lease), v.clock.Elapsed()
@@ -250,7 +262,7 @@ func (v *View) gone(key types.NamespacedName) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r := v.tracker.records[key]
-	if r == nil || !v.running {
+	if r == nil || !v.watch.running {
 		return
 	}
 	v.index.update(r, r.lease, nil)
@@ -328,7 +340,7 @@ func (v *View) Indexed(index, value string, states ...State) []Peer {
 
 // Freshness says whether a view is up to date.
 type Freshness struct {
-	// Fresh is whether a write of the canary was seen that was sent less than FreshFor ago.
+	// Fresh is whether the whole first list was seen, and a write of the canary that was sent less than FreshFor ago.
 	Fresh bool
 	// Age is how long ago the last write was sent of those that were seen; negative if none was.
 	Age time.Duration
@@ -344,7 +356,7 @@ func (v *View) Freshness() Freshness {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now, t := v.clock.Elapsed(), v.tracker
-	f := Freshness{Fresh: v.running && t.clock.fresh(now), Age: -1, Held: t.held.n}
+	f := Freshness{Fresh: v.watch.running && v.watch.hasListed() && t.clock.fresh(now), Age: -1, Held: t.held.n}
 	if t.clock.seen {
 		f.Age = now - t.clock.sent
 	}
@@ -359,6 +371,8 @@ func (v *View) Healthy() error {
 	switch f := v.Freshness(); {
 	case !v.runs():
 		return errors.New("view: it does not run")
+	case !f.Fresh && f.Age >= 0 && f.Age < v.config.FreshFor:
+		return errors.New("view: it has not seen the whole first list of the Leases yet")
 	case !f.Fresh && f.Age < 0:
 		return fmt.Errorf("view: no write of its canary %q was seen yet", v.canary)
 	case !f.Fresh:
@@ -372,5 +386,5 @@ func (v *View) Healthy() error {
 func (v *View) runs() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.running
+	return v.watch.running
 }

@@ -89,7 +89,7 @@ func (v *View) unsubscribe(s *subscriber) {
 
 // queue has s told of changes. Run owns the goroutine that does it. The caller holds the mutex.
 func (v *View) queue(s *subscriber, changes []change) {
-	if len(changes) == 0 || !v.running {
+	if len(changes) == 0 || !v.watch.running {
 		return
 	}
 	s.queue = append(s.queue, changes...)
@@ -114,7 +114,7 @@ func (v *View) deliver(s *subscriber) {
 func (v *View) take(s *subscriber) (change, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(s.queue) == 0 || !v.running || !v.subscribers[s] {
+	if len(s.queue) == 0 || !v.watch.running || !v.subscribers[s] {
 		close(s.done)
 		s.queue, s.done = nil, nil
 		return change{}, false

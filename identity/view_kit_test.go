@@ -376,3 +376,6 @@ func names(peers []identity.Peer) string {
 	}
 	return strings.Join(all, " ")
 }
+
+// HasSynced: what is stored was handed over when the handler was added.
+func (*registered) HasSynced() bool { return true }
