@@ -221,8 +221,11 @@ func usesCurrent(st *lkg.State) bool {
 }
 
 // isUnsettled reports whether something hangs on probes that call a server: a config on trial is in use, or a fallback
-// that has not yet been healthy for a whole trial.
+// that has not yet been healthy for a whole trial, or a config is under suspicion.
 func isUnsettled(st *lkg.State) bool {
+	if st.Case != nil {
+		return true
+	}
 	if usesCurrent(st) {
 		return st.OnTrial()
 	}

@@ -55,9 +55,9 @@ func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered
 	return &Steered[T]{s, find, w}, nil
 }
 
-// Configs returns the config in use, the last known good one, and the suspect: a config that was left in order to find
-// out whether it is to blame for its crashes, and will be used once more or listed as bad. There is none if that is
-// empty. The error is [ErrNotStarted] before Bootstrap.
+// Configs returns the config in use, the last known good one, and the suspect: the config that is wanted, while it is
+// open whether it is to blame for its crashes. It may be in use, or be left for another one and used again later. There
+// is none if that is empty. The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood, suspect string, err error) {
 	if s.isMade() != nil {
 		return "", "", "", errNotMade
@@ -66,20 +66,17 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood, suspect str
 	if now.epoch == 0 {
 		return "", "", "", ErrNotStarted
 	}
-	if left := suspectOf(st); !left.Same(now.active.Ref) {
-		suspect = s.wanted.nameOf(left)
+	if suspectsCurrent(&st) {
+		suspect = s.wanted.nameOf(st.Current.Ref)
 	}
 	return s.wanted.nameOf(now.active.Ref), s.wanted.nameOf(st.LastKnownGood), suspect, nil
 }
 
-// suspectOf is the config that is under suspicion, or the local one.
-func suspectOf(st lkg.State) lkg.Ref {
-	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {
-		if c := st.Case; c != nil && c.Phase != "common" && r.UID == c.Suspect.UID && r.Digest == c.Suspect.Digest {
-			return r
-		}
-	}
-	return lkg.Ref{}
+// suspectsCurrent reports whether a case is open against the assigned config.
+func suspectsCurrent(st *lkg.State) bool {
+	c, r := st.Case, st.Current.Ref
+	return c != nil && !r.IsLocal() && r.Same(lkg.Ref{UID: c.Suspect.UID, Key: c.Suspect.Key, Digest: c.Suspect.Digest}) &&
+		st.BadEntry(r) == nil
 }
 
 // Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and adopts
@@ -213,20 +210,17 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 	return false, false, why, nil
 }
 
-// GoBack leaves the config in use, or the suspect, for the last known good one, and lists it as bad for that reason,
-// until it is forgotten. It returns when that is on record; Run does the rest.
+// GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is
+// forgotten. It returns when that is on record; Run does the rest.
 func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if s.isMade() != nil {
 		return errNotMade
 	}
-	left := s.snapshot().active.Ref
-	if suspect := suspectOf(s.tracker.State()); s.wanted.is(config, suspect) {
-		left = suspect
-	}
-	if left.IsLocal() || !s.wanted.is(config, left) {
+	inUse := s.snapshot().active.Ref
+	if inUse.IsLocal() || !s.wanted.is(config, inUse) {
 		return fmt.Errorf("configsync: config %q is not in use, or is the one that the node came with: there is nothing to leave", config)
 	}
-	if err := s.tracker.Reject(ctx, left, reason); err != nil {
+	if err := s.tracker.Reject(ctx, inUse, reason); err != nil {
 		return fmt.Errorf("configsync: leaving config %q: %w", config, err)
 	}
 	wake(s.notes.sync)

@@ -39,10 +39,12 @@ type caseEvidence struct {
 
 // A caseTerms is what decides a case.
 type caseTerms struct {
-	// Witness is for how long a config below must be healthy in one run before the suspect is tried again. Acquit is for
-	// how long the suspect must be healthy then, without a break.
+	// Witness is for how long a config below must be healthy before the suspect is tried again. Acquit is for how long the
+	// suspect must be healthy then.
 	Witness time.Duration `json:"witness,omitempty"`
 	Acquit  time.Duration `json:"acquit,omitempty"`
+	// Short is the least healthy time that may show something. All tries of a suspect for weak evidence are shorter.
+	Short time.Duration `json:"short,omitempty"`
 }
 
 // A fallenConfig is a config below a suspect that did not live either.
@@ -175,7 +177,7 @@ func (c *Case) nextSuspect() *Case {
 	next.Phase, next.Witnessed, next.Weak = phaseCompare, false, first.Weak
 	next.Signature, next.Last, next.Counted = "", nil, 0
 	if first.Weak && !c.Weak {
-		next.Witness = multiplyDuration(next.Witness, weakFactor)
+		next.Witness = max(next.Witness, multiplyDuration(next.Short, weakFactor))
 	}
 	return &next
 }
@@ -198,10 +200,15 @@ func (c *Case) convictedBy(again string) string {
 // newCase opens a case against r. l are the limits of r; longest is its longest healthy run.
 func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	needed := outliveRun(longest)
+	short := min(needed, l.MinHealthyRun)
+	witness := short
+	if multiplyDuration(longest, 2) > l.MinHealthyRun {
+		witness = needed // what lives as long as the suspect did shows nothing
+	}
 	c := Case{
 		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
 		caseTerms: caseTerms{
-			Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), max(l.Trial, maxForgive)),
+			Short: short, Witness: witness, Acquit: min(max(needed, l.MinHealthyRun), max(l.Trial, maxForgive)),
 		},
 	}
 	if old := s.openCase(); old != nil {

@@ -236,7 +236,7 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 func weakenCase(d *decision) {
 	c := d.v.Case
 	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
-	c.Witness = multiplyDuration(c.Witness, weakFactor)
+	c.Witness = max(c.Witness, multiplyDuration(c.Short, weakFactor))
 	d.v.after.settle = c.settlesWhat()
 }
 

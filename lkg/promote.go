@@ -68,9 +68,9 @@ type Progress struct {
 //
 // A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
-// suspect is a witness against it when it was healthy for Case.Witness in one run; a suspect that is healthy for
-// Case.Acquit without a break is not to blame. A healthy run of the trial, and of twice the longest run that ended
-// badly, but at most of an hour, forgives the ends of earlier runs.
+// suspect is a witness against it when it was healthy for Case.Witness; a suspect that is healthy for Case.Acquit is not
+// to blame. Healthy time of the trial, and of twice the longest run that ended badly, but at most of an hour, forgives the
+// ends of earlier runs. These times are added up over planned restarts.
 func judgeHealth(s State, l Limits, h Health) Progress {
 	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
 	last := s.lastStart()
@@ -97,7 +97,7 @@ func judgeHealth(s State, l Limits, h Health) Progress {
 		p.judge(failing)
 	default:
 		p.Why = "the config in use is not on trial"
-		if mayForgive(&s, last) && p.Soak.Run > forgivingRun(&s, r, p.Limits.Trial) {
+		if mayForgive(&s, last) && p.Soak.Sum > forgivingRun(&s, r, p.Limits.Trial) {
 			p.settle = settlement{all: true}
 		}
 	}
@@ -129,11 +129,7 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		needed := min(c.Witness, c.Acquit)
-		if suspect {
-			needed = c.Acquit
-		}
-		if p.Soak.Run >= needed {
+		if suspect && p.Soak.acquitted(c) >= c.Acquit || !suspect && p.Soak.witnessed(c) >= min(c.Witness, c.Acquit) {
 			p.closeCase()
 		}
 		return false
@@ -156,11 +152,12 @@ func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
 			p.Limits.ProbeDeadline.String())
 	case s.running() && s.OnTrial():
 		return false // the promotion ends the case: less does not show that it lives
-	case p.Soak.Run >= c.Acquit:
+	case p.Soak.acquitted(c) >= c.Acquit:
 		p.closeCase()
 		return false
 	default:
-		p.Result, p.Why = resultWait, "under suspicion, healthy for "+p.Soak.Run.String()+", needed: "+c.Acquit.String()
+		p.Result = resultWait
+		p.Why = "under suspicion, healthy for " + p.Soak.acquitted(c).String() + ", needed: " + c.Acquit.String()
 	}
 	return true
 }
@@ -173,11 +170,11 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		leaveBelow(p, used, failing)
 	case c.Phase == phaseRetry: // it runs as the suspect could not be had
 		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
-	case p.Soak.Sum < c.Witness:
+	case p.Soak.witnessed(c) < c.Witness:
 		p.Result = resultWait
-		p.Why = "what runs was healthy for " + p.Soak.Sum.String() + ", needed as a witness: " + c.Witness.String()
+		p.Why = "what runs was healthy for " + p.Soak.witnessed(c).String() + ", needed as a witness: " + c.Witness.String()
 	default:
-		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
+		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), settlement{all: true}, 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
 	}
 }
@@ -249,7 +246,7 @@ func (p *Progress) judge(failing string) {
 // a run speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
 func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
-		k = soakRecord{Assignment: s.Current.ID, lived: k.lived}
+		k = soakRecord{Assignment: s.Current.ID, Sum: k.Sum, Failed: k.Failed, lived: k.lived}
 	}
 	k.BootID = s.BootID
 	before := k.Last
@@ -259,7 +256,7 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 	case answer == soakFailing:
 		k.Run = 0
 		if before != soakHealthy { // no answer in between is no healthy one
-			k.Failing += elapsed
+			k.Failing, k.Failed = k.Failing+elapsed, k.Failed+elapsed
 		}
 	default:
 		k.Failing = 0
@@ -277,8 +274,25 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
 func (k soakRecord) nextRun() soakRecord {
 	k.lived = max(k.lived, k.Longest)
-	k.Run, k.Sum, k.Longest, k.Failing, k.Last = 0, 0, 0, 0, ""
+	k.Run, k.Longest, k.Failing, k.Last = 0, 0, 0, ""
 	return k
+}
+
+// witnessed is how long what runs was healthy as a witness. Against a suspect whose probe failed, the time counts
+// against it in which a probe of the witness failed.
+func (k soakRecord) witnessed(c *Case) time.Duration {
+	if c.Counted == 0 {
+		return k.Sum - k.Failed
+	}
+	return k.Sum
+}
+
+// acquitted is how long a suspect was healthy that is tried again: without a break, where its probe had failed.
+func (k soakRecord) acquitted(c *Case) time.Duration {
+	if c.Counted == 0 {
+		return k.Run
+	}
+	return k.Sum
 }
 
 func (h Health) elapsed() time.Duration { return min(max(h.Elapsed, 0), MaxElapsed) }

@@ -32,7 +32,7 @@ func decodeTrial(payload []byte) (trialRecord, error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return trialRecord{}, err
 	}
-	r.Soak.Accumulated = max(r.Soak.Accumulated, 0)
+	r.Soak.Accumulated, r.Soak.Sum, r.Soak.Failed = max(r.Soak.Accumulated, 0), max(r.Soak.Sum, 0), max(r.Soak.Failed, 0)
 	r.Soak = r.Soak.nextRun()
 	if c := r.Case; c != nil && !c.isWhole() {
 		r.Case = nil

@@ -49,7 +49,7 @@ type Tracker struct {
 
 	presentRun
 	unsaved    time.Duration // healthy time not yet written
-	keptRun    time.Duration // Soak.Run as it was written last
+	keptSum    time.Duration // Soak.Sum as it was written last
 	dirtyBad   bool          // memory is ahead of the bad-configs record
 	dirtyTrial bool          // memory is ahead of the trial record
 }
@@ -142,7 +142,7 @@ func (t *Tracker) putTrial(ctx context.Context, op string) error {
 	t.dirtyTrial = true
 	err := t.put(ctx, op, beliefStream(t.o.Version, beliefTrial), func() ([]byte, error) { return encodeTrial(&t.s) })
 	if err == nil {
-		t.dirtyTrial, t.unsaved, t.keptRun = false, 0, t.s.Soak.Run
+		t.dirtyTrial, t.unsaved, t.keptSum = false, 0, t.s.Soak.Sum
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func (t *Tracker) rejectByHealth(ctx context.Context, p *Progress) error {
 // saveHealth writes added-up healthy time, and how long the run is healthy by now, not too often.
 func (t *Tracker) saveHealth(ctx context.Context, added time.Duration) error {
 	t.unsaved += max(added, 0)
-	longer := t.s.Soak.Run >= max(flushEvery, 2*t.keptRun) && hasUnsettled(&t.s)
+	longer := t.s.Soak.Sum >= max(flushEvery, 2*t.keptSum) && hasUnsettled(&t.s)
 	if t.unsaved < flushEvery && !longer {
 		return nil
 	}

@@ -56,6 +56,9 @@ func (t *Tracker) addStart(e Exit) {
 	s.Soak = s.Soak.nextRun()
 	st.ending = ending{e.Signature, e.Witnessed, s.Soak.lived, boundLines(e.Last)}
 	s.Soak.lived = 0
+	if st.Cause != CausePlanned && st.Cause != CauseAdoption {
+		s.Soak.Sum, s.Soak.Failed = 0, 0
+	}
 	for i := range s.Starts {
 		s.Starts[i].Last = nil
 	}
@@ -140,6 +143,9 @@ func (t *Tracker) note(v *Verdict) {
 		t.dirtyTrial = true
 	}
 	if last.Used != used {
+		if !last.After.is(v.Use) {
+			t.s.Soak.Sum, t.s.Soak.Failed = 0, 0
+		}
 		last.Used = used
 		t.dirtyTrial = true
 	}

@@ -22,8 +22,8 @@ func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 	}
 	dead, live := ended.Process.Pid, os.Getppid()
 	dirs := map[string]bool{ // whether it stays
-		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", dead)): false,
-		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", live)): true,
+		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", dead)):  false,
+		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", live)):  true,
 		filepath.Join(temporary, fmt.Sprintf("belay-kubelet-%d-1", dead)): canIsolate() != nil,
 		filepath.Join(temporary, fmt.Sprintf("belay-kubelet-%d-1", live)): true,
 	}

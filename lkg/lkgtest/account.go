@@ -136,9 +136,11 @@ func isCalmNow(l *life) bool {
 	return l.now >= l.plot.calmTime() && l.plot.events+l.plot.noise == 0
 }
 
-// patienceOf is how long a run that nothing ends is waited for.
+// patienceOf is how long a run that nothing ends is waited for: a witness of more than an hour is never needed, but
+// against boots and deaths of the agent.
 func patienceOf(l *life) time.Duration {
-	return 3*(l.limits.Trial+l.limits.ProbeDeadline) + 16*l.limits.MinHealthyRun + 10*time.Minute
+	few := 3*(l.limits.Trial+l.limits.ProbeDeadline) + 16*l.limits.MinHealthyRun + 10*time.Minute
+	return max(few, 70*time.Minute)
 }
 
 // wantedRef is the config that has to run in the end.

@@ -19,6 +19,17 @@ func crashLoop(m *lkgtest.Machine, n int) {
 	}
 }
 
+// runFor lets a run be healthy, and restarts it where the rule asks for that.
+func runFor(m *lkgtest.Machine, d time.Duration) {
+	const step = 10 * time.Second
+	for ; d > 0; d -= step {
+		if p := m.Healthy(step); p.Result == lkg.ResultRestart || p.Result == lkg.ResultRejected {
+			m.Restart(lkg.CauseAdoption)
+			m.Start()
+		}
+	}
+}
+
 // suspected gives a machine on which b is under suspicion, with a below it.
 func suspected(t *testing.T) *lkgtest.Machine {
 	t.Helper()
@@ -160,6 +171,52 @@ var found = []struct {
 			m.Failing(10 * time.Second)
 		}
 		m.Restart(lkg.CauseAdoption)
+		return m
+	}, b, false},
+	{"what is no config ends each run after 25 minutes", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for i := 0; !m.Start().Use.Same(b) || i < 40; i++ {
+			runFor(m, 25*time.Minute)
+			m.Crash()
+		}
+		m.Restart(lkg.CausePlanned)
+		return m
+	}, b, false},
+	{"a crash a day, and a planned restart each 50 minutes", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 8 {
+			for range 28 {
+				m.Start()
+				runFor(m, 50*time.Minute)
+				m.Restart(lkg.CausePlanned)
+			}
+			m.Start()
+			m.Crash()
+		}
+		return m
+	}, b, false},
+	{"a crash a day, and a probe that fails once in 20 minutes", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 8 {
+			m.Start()
+			for range 72 {
+				runFor(m, 20*time.Minute)
+				m.Failing(10 * time.Second)
+			}
+			m.Crash()
+		}
+		return m
+	}, b, false},
+	{"the probe of what runs below fails for as long as that of the suspect", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		m.Start()
+		for range 30 {
+			runFor(m, 20*time.Second)
+			if p := m.Failing(40 * time.Second); p.Result == lkg.ResultRestart || p.Result == lkg.ResultRejected {
+				m.Restart(lkg.CauseAdoption)
+				m.Start()
+			}
+		}
 		return m
 	}, b, false},
 	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {

@@ -20,9 +20,9 @@ import (
 // A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
 // config. One of package configsync is configsync.Steered. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
 type ConfigSyncer interface {
-	// Configs returns the config in use, the one that would be gone back to, and the suspect: a config that was left in
-	// order to find out whether it is to blame, and is used again or listed as bad later. There is none if that is empty.
-	// An error means that nothing is in use yet.
+	// Configs returns the config in use, the one that would be gone back to, and the suspect: the wanted config, while it is
+	// open whether it is to blame for what happened. It may be in use, or be left for another one and used again later.
+	// There is none if that is empty. An error means that nothing is in use yet.
 	Configs(ctx context.Context) (inUse, lastKnownGood, suspect string, err error)
 	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
 	// that is wanted already changes nothing, one that is listed as bad is an error. An error with a method Temporary() bool that returns true says
@@ -30,8 +30,7 @@ type ConfigSyncer interface {
 	Adopt(ctx context.Context, config string) error
 	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
 	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
-	// GoBack leaves a config that is in use, or the suspect, for the last known good one, and lists it as bad for that
-	// reason.
+	// GoBack leaves a config that is in use for the last known good one, and lists it as bad for that reason.
 	GoBack(ctx context.Context, config, reason string) error
 }
 
@@ -208,20 +207,17 @@ func (c configUpdater) Verify(ctx context.Context, a Attempt) (Health, error) {
 
 // Revert implements [Updater]. A config can be taken up again unless it was found to be bad.
 func (c configUpdater) Revert(ctx context.Context, a Attempt) error {
-	inUse, good, left, err := c.Syncer.Configs(ctx)
-	if left == "" {
-		left = inUse
-	}
+	inUse, good, suspect, err := c.Syncer.Configs(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("asking which config is in use: %w", err)
-	case a.Revision.Is(named(left)):
+	case suspect == "" && a.Revision.Is(named(inUse)):
 		return nil
-	case !a.Revision.Is(named(good)):
-		return c.Apply(ctx, a)
+	case suspect != "" || !a.Revision.Is(named(good)):
+		return c.Apply(ctx, a) // it is open whether the suspect is bad: it is not listed
 	}
-	if err := c.Syncer.GoBack(ctx, left, "the rollout goes back, attempt "+a.Key); err != nil {
-		return fmt.Errorf("leaving config %q: %w", left, err)
+	if err := c.Syncer.GoBack(ctx, inUse, "the rollout goes back, attempt "+a.Key); err != nil {
+		return fmt.Errorf("leaving config %q: %w", inUse, err)
 	}
 	return c.await(ctx, a.Revision)
 }
