@@ -252,9 +252,10 @@ type installed struct{ *inspector }
 func (installed) ForEachBinary() bool { return true }
 
 // A program that was replaced judges the last known good config before it is started with it. A refusal has it left
-// without a crash; a program that gives no answer does not.
+// without a crash; a program that gives no answer does not. R-CS-52: it is never asked about the local config, as its
+// refusal would leave the node without a program.
 func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
-	proof := installed{inspecting(map[string]error{})}
+	proof := installed{inspecting(map[string]error{"init": errors.New("asked about the local config")})}
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {
 		v1 := n.promoted()
 		word := v1.Data[n.options().Key]
@@ -275,8 +276,8 @@ func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
 	})
 }
 
-// A proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it
-// can be had.
+// R-CS-41: a proof that fails refuses the config; one that could not be had holds it back, without a word against it,
+// until it can be had.
 func TestProofComesBeforeAdoption(t *testing.T) {
 	proof := inspecting(map[string]error{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {

@@ -26,8 +26,8 @@ func (n *node) changes(from int) []lkg.Condition {
 	return out
 }
 
-// L-CS-36: a promoted config, or the local one, whose child is dead is not reported as True, before it is left, and
-// neither between two crashes. The condition changes once, and again when the child is healthy.
+// L-CS-36, R-CS-75: a promoted config, or the local one, whose child is dead is not reported as True, before it is
+// left, and neither between two crashes. The condition changes once, and again when the child is healthy.
 func TestNoConditionIsTrueWithoutALivingChild(t *testing.T) {
 	for _, kind := range []string{"promoted", "local"} {
 		t.Run(kind, func(t *testing.T) {
@@ -60,7 +60,8 @@ func TestNoConditionIsTrueWithoutALivingChild(t *testing.T) {
 	}
 }
 
-// A crash loop of the local config, below which there is nothing, is one condition for as long as it lasts.
+// R-CS-52: a crash loop of the local config, below which there is nothing, is one condition for as long as it lasts.
+// What no check has found wrong with an init config is so reported when it runs.
 func TestCrashLoopOfTheLocalConfigIsOneCondition(t *testing.T) {
 	var broken atomic.Bool
 	eachDriver(t, func(t *testing.T, d driver) {

@@ -192,7 +192,8 @@ func TestSomethingThatLivesIsFound(t *testing.T) {
 	}
 }
 
-// TestNothingLives: where not even the local config lives, the node goes on trying what is wanted, and says so.
+// TestNothingLives: L-CS-36. Where not even the local config lives, the node goes on trying what is wanted, and says
+// so.
 func TestNothingLives(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
 	must(t, n.tr.Assign(t.Context(), named("x")))
@@ -212,8 +213,8 @@ func TestNothingLives(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTheConfigsCountsNothing: a program that can't be executed, and a world that is not there, count against
-// no config in any role; the condition says what it is until something is healthy.
+// TestWhatIsNotTheConfigsCountsNothing: R-CS-64. A program that can't be executed, and a world that is not there,
+// count against no config in any role; the condition says what it is until something is healthy.
 func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 	for _, fault := range []lkg.Fault{lkg.FaultNotExecuted, lkg.FaultEnvironment} {
 		for _, role := range []string{"trial", "promoted", "fallback", "local"} {
@@ -249,9 +250,9 @@ func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 	}
 }
 
-// TestBootsAndAgentsHaveABoundOfTheirOwn: a config that takes the machine, or the agent, down in its trial is left
-// after 3 of these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where all
-// configs boot alike, none is.
+// TestBootsAndAgentsHaveABoundOfTheirOwn: R-CS-42. A config that takes the machine, or the agent, down in its trial is
+// left after 3 of these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where
+// all configs boot alike, none is.
 func TestBootsAndAgentsHaveABoundOfTheirOwn(t *testing.T) {
 	boot := &end{boot: true}
 	agent := &end{exit: lkg.Exit{Kind: lkg.ExitCrash, Fault: lkg.FaultSupervisor}}
@@ -284,8 +285,8 @@ func TestBootsAndAgentsHaveABoundOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestBytesAreJudgedOnce: another object with the same bytes is not tried; another program is, with the same object;
-// forgetting one forgets all of its bytes.
+// TestBytesAreJudgedOnce: R-CS-58. Another object with the same bytes is not tried; another program is, with the same
+// object; forgetting one forgets all of its bytes.
 func TestBytesAreJudgedOnce(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
 	n.binary = "v1.36"

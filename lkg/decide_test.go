@@ -152,7 +152,8 @@ func TestRefusalIsTyped(t *testing.T) {
 	}
 }
 
-// TestIdentityOfABadConfig: key and digest, in whichever object. Another version of the same object is another config.
+// TestIdentityOfABadConfig: R-CS-58. Key and digest, in whichever object. Another version of the same object is
+// another config.
 func TestIdentityOfABadConfig(t *testing.T) {
 	other := named("x")
 	other.Digest = "sha256:fixed"

@@ -25,6 +25,8 @@ var update = flag.Bool("update", false, "write the transcripts and golden files 
 //
 // R-CS-64: crashloop.txt has the vectors of the count. R-CS-67, R-CS-68: records.txt has versions that do not read each
 // other's beliefs, and one that finds its own again. R-CS-46: versions.txt has a trial that an upgrade begins anew.
+// R-CS-57: records.txt and literals.txt have the list of bad configs. R-CS-58, R-CS-66: crashloop.txt has a config that
+// is listed, avoided when it is assigned again, and tried when it is forgotten.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	if err != nil || len(files) == 0 {

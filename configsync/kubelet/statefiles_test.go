@@ -110,7 +110,7 @@ func TestStateFilesWithoutRecords(t *testing.T) {
 	n.holds("pods/p1/userns", "")
 }
 
-// L-CS-41: a flag of the kubelet overrules its config.
+// L-CS-41, R-CS-15: a flag of the kubelet overrules its config.
 func TestStateFilesKnowFlags(t *testing.T) {
 	n := newStateNode(t)
 	n.Flags = []string{"--v=2", "--cpu-manager-policy", "static", "--kube-reserved=cpu=1"}
