@@ -5,9 +5,6 @@ package configsync
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"sync"
 
 	"github.com/belayproject/belay/lkg"
@@ -15,10 +12,10 @@ import (
 
 // A book holds what was loaded for one start, so that no config is decoded twice and what was judged is what is used.
 type book[T any] struct {
-	s    *Syncer[T]
-	mu   sync.Mutex
-	seen map[pageKey]page[T]
-	ways map[verdictKey]lkg.Check // of configs that passed their own checks
+	checker *checker[T]
+	mu      sync.Mutex
+	seen    map[pageKey]page[T]
+	ways    map[verdictKey]lkg.Check // of configs that passed their own checks
 }
 
 // pageKey is the identity of a Ref.
@@ -32,8 +29,11 @@ type page[T any] struct {
 	check  lkg.Check
 }
 
-func newBook[T any](s *Syncer[T]) *book[T] {
-	return &book[T]{s: s, seen: map[pageKey]page[T]{}, ways: map[verdictKey]lkg.Check{}}
+// text is the entry that a config was decoded from; nothing for built-in defaults.
+func (p page[T]) text(key string) []byte { return []byte(p.obj.Data[key]) }
+
+func newBook[T any](c *checker[T]) *book[T] {
+	return &book[T]{checker: c, seen: map[pageKey]page[T]{}, ways: map[verdictKey]lkg.Check{}}
 }
 
 func keyOf(r lkg.Ref) pageKey { return pageKey{r.UID, r.Key, r.Digest} }
@@ -51,9 +51,9 @@ func (b *book[T]) page(ctx context.Context, r lkg.Ref) page[T] {
 		return p
 	}
 	if r.IsLocal() {
-		p = b.s.judgeLocal(ctx)
+		p = b.checker.checkLocal(ctx)
 	} else {
-		p = b.s.judgeStored(ctx, r)
+		p = b.checker.checkStored(ctx, r)
 	}
 	if !open(p.check) {
 		b.enter(r, p)
@@ -80,90 +80,7 @@ func (b *book[T]) active(v lkg.Verdict) Active[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.seen[keyOf(v.Use)]
-	return Active[T]{Config: p.cfg, Object: p.obj, Key: b.s.keyFor(v.Use.Key), Ref: v.Use, Verdict: v}
-}
-
-func (s *Syncer[T]) keyFor(key string) string {
-	if key == "" {
-		return s.o.Key
-	}
-	return key
-}
-
-// judgeStored loads the checkpoint of r and judges it.
-func (s *Syncer[T]) judgeStored(ctx context.Context, r lkg.Ref) page[T] {
-	obj, err := s.load(ctx, r)
-	if err != nil {
-		return page[T]{check: lkg.Check{Outcome: lkg.CheckUnavailable, Err: err}}
-	}
-	return s.judgeRemote(ctx, s.keyFor(r.Key), obj)
-}
-
-// judgeRemote judges an object of the source: first as it is, then what it holds.
-func (s *Syncer[T]) judgeRemote(ctx context.Context, key string, obj Object) page[T] {
-	if c := inspected(ctx, s.o.Inspectors, key, obj); c.Outcome != lkg.CheckOK {
-		return page[T]{obj: obj, check: c}
-	}
-	return s.judge(ctx, key, obj)
-}
-
-// judgeLocal reads, decodes and judges the init config or, where there is none, the built-in defaults.
-func (s *Syncer[T]) judgeLocal(ctx context.Context) (p page[T]) {
-	defer func() {
-		if r := recover(); r != nil {
-			p = page[T]{check: lkg.Check{Outcome: lkg.CheckInvalid, Err: fmt.Errorf("panic of type %T while judging the local config", r)}}
-		}
-	}()
-	if s.o.Init != nil {
-		obj, err := s.o.Init(ctx)
-		if err == nil {
-			p := s.judge(ctx, s.o.Key, obj)
-			p.check.Origin = lkg.OriginInit
-			return p
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable, Err: err, Origin: lkg.OriginInit}}
-		}
-		if s.o.Default == nil {
-			err = fmt.Errorf("no init config and no built-in default: %w", err)
-			return page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable, Err: err, Origin: lkg.OriginInit}}
-		}
-	}
-	p = page[T]{cfg: s.o.Default(), check: lkg.Check{Outcome: lkg.CheckOK, Origin: lkg.OriginDefault}}
-	if err := s.validate(ctx, p.cfg); err != nil {
-		p.check.Outcome, p.check.Err = lkg.CheckInvalid, err
-	}
-	return p
-}
-
-// judge decodes and validates an object. A panic of a codec or validator is an error of the config that caused it.
-func (s *Syncer[T]) judge(ctx context.Context, key string, obj Object) (p page[T]) {
-	defer func() {
-		if r := recover(); r != nil {
-			p = page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable, Err: fmt.Errorf("panic while judging %q of type %T", key, r)}}
-		}
-	}()
-	cfg, limits, err := s.o.Codec.Decode(key, obj)
-	if err != nil {
-		return page[T]{obj: obj, check: lkg.Check{Outcome: lkg.CheckUndecodable, Err: err}}
-	}
-	if err := limits.Validate(); err != nil {
-		return page[T]{obj: obj, check: lkg.Check{Outcome: lkg.CheckInvalid, Err: err}}
-	}
-	p = page[T]{cfg: cfg, obj: obj, limits: s.o.Bounds.Clamp(limits), check: lkg.Check{Outcome: lkg.CheckOK}}
-	if err := s.validate(ctx, cfg); err != nil {
-		p.check = lkg.Check{Outcome: lkg.CheckInvalid, Err: err}
-	}
-	return p
-}
-
-func (s *Syncer[T]) validate(ctx context.Context, cfg T) error {
-	for _, v := range s.o.Validators {
-		if err := v.Validate(ctx, cfg); err != nil {
-			return err
-		}
-	}
-	return nil
+	return Active[T]{Config: p.cfg, Object: p.obj, Key: b.checker.keyFor(v.Use.Key), Ref: v.Use, Verdict: v}
 }
 
 // perBinary is a proof whose answers depend on a program of the node, such as the installed kubelet.
@@ -174,7 +91,7 @@ type perBinary interface{ ForEachBinary() bool }
 // nothing: a good config is not left for that.
 func (b *book[T]) judgeAgain(ctx context.Context, st *lkg.State) {
 	var asked []Inspector
-	for _, p := range b.s.o.Proofs {
+	for _, p := range b.checker.proofs {
 		if own, ok := p.(perBinary); ok && own.ForEachBinary() {
 			asked = append(asked, p)
 		}
@@ -190,9 +107,63 @@ func (b *book[T]) judgeAgain(ctx context.Context, st *lkg.State) {
 		if p.obj.Data == nil || p.check.Outcome != lkg.CheckOK {
 			continue
 		}
-		if c := inspected(ctx, asked, b.s.keyFor(r.Key), p.obj); c.Outcome == lkg.CheckInvalid {
+		if c := inspected(ctx, asked, b.checker.keyFor(r.Key), p.obj); c.Outcome == lkg.CheckInvalid {
 			p.check = c
 			b.enter(r, p)
 		}
 	}
+}
+
+// judged is check, and for a config that has not become the last known good one also what it would change there, and
+// the proofs. So that verdict is the same before a config is adopted, at each start of its trial, and after it was
+// refused and forgotten.
+func (b *book[T]) judged(ctx context.Context, st *lkg.State, r lkg.Ref) lkg.Check {
+	c := b.check(ctx, r)
+	if c.Outcome != lkg.CheckOK || r.IsLocal() || !r.Same(st.Current.Ref) || r.Same(st.LastKnownGood) {
+		return c
+	}
+	return b.novel(ctx, st, r, b.page(ctx, r))
+}
+
+// verdictKey names a way from one config to another.
+type verdictKey struct{ from, to pageKey }
+
+// novel judges a config that passed its own checks as a change. What is decided is remembered for the start.
+func (b *book[T]) novel(ctx context.Context, st *lkg.State, r lkg.Ref, p page[T]) lkg.Check {
+	k := b.checker
+	if k.changes == nil && len(k.proofs) == 0 {
+		return p.check
+	}
+	from, before := b.before(ctx, st)
+	way := verdictKey{keyOf(from), keyOf(r)}
+	b.mu.Lock()
+	c, ok := b.ways[way]
+	b.mu.Unlock()
+	if ok {
+		return c
+	}
+	c = k.checkChange(before, p.text(k.keyFor(r.Key)))
+	if c.Outcome == lkg.CheckOK {
+		c = inspected(ctx, k.proofs, k.keyFor(r.Key), p.obj)
+	}
+	if !open(c) {
+		b.mu.Lock()
+		b.ways[way] = c
+		b.mu.Unlock()
+	}
+	return c
+}
+
+// before gives the config that a change is measured against: the last known good one, or what would be used in its
+// place.
+func (b *book[T]) before(ctx context.Context, st *lkg.State) (lkg.Ref, []byte) {
+	for _, r := range []lkg.Ref{st.LastKnownGood, st.Previous} {
+		if r.IsLocal() {
+			continue
+		}
+		if p := b.page(ctx, r); p.check.Outcome == lkg.CheckOK {
+			return r, p.text(b.checker.keyFor(r.Key))
+		}
+	}
+	return lkg.Ref{}, b.page(ctx, lkg.Ref{}).text(b.checker.key)
 }

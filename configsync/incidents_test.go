@@ -15,7 +15,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a config is adopted without its checkpoint",
 			Func:    "(*Syncer).adopt",
-			Replace: "s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw)",
+			Replace: "s.checker.objects.keepCheckpoint(ctx, obj)",
 			With:    "error(nil)",
 			Run:     "TestWriteOrderOfAdoption|TestNewConfig",
 		},
@@ -47,15 +47,15 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "the last known good config has no copy of its own",
-			Func:    "(*Syncer).keepGood",
-			Replace: "return s.o.Store.Put(ctx, goodStream(r), obj.Raw)",
+			Func:    "objectStore.keepGood",
+			Replace: "return s.store.Put(ctx, goodStream(r), obj.Raw)",
 			With: `_ = obj
 	return nil`,
 			Run: "TestGoodConfigOutlivesItsCheckpoint",
 		},
 		{
 			Why:  "pruning deletes the last known good config",
-			Func: "(*Syncer).prune",
+			Func: "objectStore.pruneUnnamed",
 			Replace: `for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {
 		if r.IsLocal() {
 			continue
@@ -92,7 +92,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "a panic of a codec ends the agent",
-			Func:    "(*Syncer).judge",
+			Func:    "(*checker).decodeConfig",
 			Replace: "recover()",
 			With:    "error(nil)",
 			Run:     "TestConfigThatFailsChecksIsNeverStarted",

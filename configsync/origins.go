@@ -41,7 +41,7 @@ func (b *book[T]) fields(v lkg.Verdict) []Field {
 	}
 	a := b.active(v)
 	var layers map[string]string
-	if c, ok := b.s.o.Codec.(Origins); ok {
+	if c, ok := b.checker.codec.(Origins); ok {
 		layers, _ = c.Origins(a.Key, a.Object) // without it, the origin is the config as a whole
 	}
 	return originsOf(pathsOf(a.Object.Data[a.Key]), wholeOf(a.Ref, v.Origin), layers)

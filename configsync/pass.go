@@ -40,7 +40,8 @@ func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err er
 	}
 	s.noteSync(ctx, spec, refused, err)
 	if err == nil {
-		err = s.prune(ctx)
+		st := s.tracker.State()
+		err = s.checker.objects.pruneUnnamed(ctx, &st)
 		s.noteExtra(err)
 	}
 	return again, err
@@ -81,7 +82,7 @@ func (s *Syncer[T]) take(ctx context.Context, spec Spec) (time.Duration, *lkg.Ba
 	if err != nil {
 		return 0, nil, err
 	}
-	ref := obj.Ref(s.keyFor(spec.Key))
+	ref := obj.Ref(s.checker.keyFor(spec.Key))
 	if ref.Same(cur) {
 		return s.takeAgain(ctx, ref, obj)
 	}
@@ -97,14 +98,14 @@ func (s *Syncer[T]) take(ctx context.Context, spec Spec) (time.Duration, *lkg.Ba
 // holds reports whether cur is pinned, is what spec names, and can be loaded, so that there is nothing to fetch.
 func (s *Syncer[T]) holds(ctx context.Context, cur lkg.Ref, spec Spec) bool {
 	if spec.Policy == Follow || cur.IsLocal() ||
-		cur.Namespace != spec.Namespace || cur.Name != spec.Name || cur.Key != s.keyFor(spec.Key) ||
+		cur.Namespace != spec.Namespace || cur.Name != spec.Name || cur.Key != s.checker.keyFor(spec.Key) ||
 		(spec.UID != "" && spec.UID != cur.UID) || (spec.Digest != "" && spec.Digest != cur.Digest) {
 		return false
 	}
-	if listed(s.tracker.State(), cur) != nil {
+	if st := s.tracker.State(); st.BadEntry(cur) != nil {
 		return true
 	}
-	_, err := s.load(ctx, cur)
+	_, err := s.checker.objects.load(ctx, cur)
 	return err == nil
 }
 
@@ -154,8 +155,8 @@ func (s *Syncer[T]) takeAgain(ctx context.Context, ref lkg.Ref, obj Object) (tim
 
 // keepCurrent repairs a checkpoint that was lost, from the object as it was fetched again.
 func (s *Syncer[T]) keepCurrent(ctx context.Context, ref lkg.Ref, obj Object) error {
-	if _, err := s.load(ctx, ref); err != nil {
-		if err := s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw); err != nil {
+	if _, err := s.checker.objects.load(ctx, ref); err != nil {
+		if err := s.checker.objects.keepCheckpoint(ctx, obj); err != nil {
 			return fmt.Errorf("storing the checkpoint again: %w", err)
 		}
 	}
@@ -165,9 +166,11 @@ func (s *Syncer[T]) keepCurrent(ctx context.Context, ref lkg.Ref, obj Object) er
 // refuse returns the entry that is held against ref, judging it first if nothing is held yet. What is refused is
 // assigned only while the last known good config runs, so that assigning it changes nothing on the node.
 func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.BadEntry, error) {
-	entry := listed(s.tracker.State(), ref)
+	st := s.tracker.State()
+	entry := st.BadEntry(ref)
 	if entry == nil {
-		p, book, st := s.judgeRemote(ctx, ref.Key, obj), s.snapshot().book, s.tracker.State()
+		p, book := s.checker.checkObject(ctx, ref.Key, obj), s.snapshot().book
+		st = s.tracker.State()
 		if p.check.Outcome == lkg.CheckOK {
 			p.check = book.novel(ctx, &st, ref, p)
 		}
@@ -181,9 +184,10 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 		if err := s.tracker.Refuse(ctx, ref, p.check); err != nil {
 			return nil, err
 		}
-		entry = listed(s.tracker.State(), ref)
+		st = s.tracker.State()
+		entry = st.BadEntry(ref)
 	}
-	if st := s.tracker.State(); s.snapshot().active.Ref.Same(st.LastKnownGood) {
+	if st = s.tracker.State(); s.snapshot().active.Ref.Same(st.LastKnownGood) {
 		return entry, s.tracker.Assign(ctx, ref)
 	}
 	return entry, nil
@@ -193,7 +197,7 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 // start or the next pass. What the start reports is the whole news: that the source is clear again, and which
 // generation of it was acted upon, too.
 func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Object) error {
-	if err := s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw); err != nil {
+	if err := s.checker.objects.keepCheckpoint(ctx, obj); err != nil {
 		return fmt.Errorf("storing the checkpoint: %w", err)
 	}
 	if err := s.tracker.Assign(ctx, ref); err != nil {

@@ -30,6 +30,7 @@ var ErrNotStarted = errors.New("configsync: Bootstrap has not chosen a config ye
 type Syncer[T any] struct {
 	o       Options[T]
 	tracker *lkg.Tracker
+	checker *checker[T]
 
 	// turn is held by whoever records a start or a health report, so that no report of one run is credited to the next.
 	turn semaphore
@@ -98,12 +99,12 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	}
 	o.Probes = withChild(o.Probes, o.Restarter)
 	s := &Syncer[T]{
-		o: o, turn: newSemaphore(), reporting: newSemaphore(), restarting: newSemaphore(),
+		o: o, checker: newChecker(&o), turn: newSemaphore(), reporting: newSemaphore(), restarting: newSemaphore(),
 		notes: newNotes(),
 	}
 	s.schedule = newSchedule(s.retryBackoff())
 	s.tracker, err = lkg.NewTracker(ctx, o.Store, lkg.Options{
-		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.keepGood, Binary: o.Binary,
+		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.checker.objects.keepGood, Binary: o.Binary,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configsync: reading the records: %w", err)
@@ -131,7 +132,7 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 	if startErr != nil && !isRecordError(startErr) {
 		return none, startErr
 	}
-	b, st := newBook(s), s.tracker.State()
+	b, st := newBook(s.checker), s.tracker.State()
 	b.judgeAgain(ctx, &st)
 	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	if err != nil && !isRecordError(err) {

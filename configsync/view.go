@@ -59,7 +59,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 	if err != nil {
 		return Explanation{}, err
 	}
-	b := newBook(&Syncer[T]{o: o})
+	b := newBook(newChecker(&o))
 	b.judgeAgain(ctx, &st)
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
 		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })

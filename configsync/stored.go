@@ -27,8 +27,17 @@ func goodStream(r lkg.Ref) string {
 	return dirGood + "/" + r.UID + "." + hex[:min(12, len(hex))]
 }
 
+// An objectStore keeps the objects of configs in a Store: a checkpoint of each assigned one, and a copy of each good one.
+// What it loads is verified by UID and digest.
+type objectStore struct{ store Store }
+
+// keepCheckpoint stores an object before anything names it as assigned.
+func (s objectStore) keepCheckpoint(ctx context.Context, obj Object) error {
+	return s.store.Put(ctx, checkpointStream(obj.UID), obj.Raw)
+}
+
 // load returns the stored object that r names, from its checkpoint or the good copy, verified by UID and digest.
-func (s *Syncer[T]) load(ctx context.Context, r lkg.Ref) (Object, error) {
+func (s objectStore) load(ctx context.Context, r lkg.Ref) (Object, error) {
 	if err := validateUID(r.UID); err != nil {
 		return Object{}, fmt.Errorf("loading the checkpoint: %w", err)
 	}
@@ -43,8 +52,8 @@ func (s *Syncer[T]) load(ctx context.Context, r lkg.Ref) (Object, error) {
 	return Object{}, errors.Join(errs...)
 }
 
-func (s *Syncer[T]) loadStream(ctx context.Context, stream string, r lkg.Ref) (Object, error) {
-	raw, err := s.o.Store.Get(ctx, stream)
+func (s objectStore) loadStream(ctx context.Context, stream string, r lkg.Ref) (Object, error) {
+	raw, err := s.store.Get(ctx, stream)
 	if err != nil {
 		return Object{}, fmt.Errorf("loading %q: %w", stream, err)
 	}
@@ -60,7 +69,7 @@ func (s *Syncer[T]) loadStream(ctx context.Context, stream string, r lkg.Ref) (O
 }
 
 // keepGood stores the good config's own copy before anything names it as good.
-func (s *Syncer[T]) keepGood(ctx context.Context, r lkg.Ref) error {
+func (s objectStore) keepGood(ctx context.Context, r lkg.Ref) error {
 	if r.IsLocal() {
 		return nil
 	}
@@ -68,13 +77,12 @@ func (s *Syncer[T]) keepGood(ctx context.Context, r lkg.Ref) error {
 	if err != nil {
 		return err
 	}
-	return s.o.Store.Put(ctx, goodStream(r), obj.Raw)
+	return s.store.Put(ctx, goodStream(r), obj.Raw)
 }
 
-// prune deletes the payloads that no record names. It deletes nothing unless everything that is named can be loaded, so
+// pruneUnnamed deletes the payloads that the records in st do not name. It deletes nothing unless everything that is named can be loaded, so
 // that trouble never shrinks the choice.
-func (s *Syncer[T]) prune(ctx context.Context) error {
-	st := s.tracker.State()
+func (s objectStore) pruneUnnamed(ctx context.Context, st *lkg.State) error {
 	keep := map[string]bool{}
 	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {
 		if r.IsLocal() {
@@ -82,7 +90,7 @@ func (s *Syncer[T]) prune(ctx context.Context) error {
 		}
 		keep[checkpointStream(r.UID)], keep[goodStream(r)] = true, true
 	}
-	extra, err := s.unnamed(ctx, keep)
+	extra, err := s.listUnnamed(ctx, keep)
 	if err != nil || len(extra) == 0 {
 		return err
 	}
@@ -95,18 +103,18 @@ func (s *Syncer[T]) prune(ctx context.Context) error {
 		}
 	}
 	for _, stream := range extra {
-		if err := s.o.Store.Delete(ctx, stream); err != nil {
+		if err := s.store.Delete(ctx, stream); err != nil {
 			return fmt.Errorf("pruning %q: %w", stream, err)
 		}
 	}
 	return nil
 }
 
-// unnamed lists the stored payloads that are not in keep.
-func (s *Syncer[T]) unnamed(ctx context.Context, keep map[string]bool) ([]string, error) {
+// listUnnamed lists the stored payloads that are not in keep.
+func (s objectStore) listUnnamed(ctx context.Context, keep map[string]bool) ([]string, error) {
 	var extra []string
 	for _, dir := range []string{dirCheckpoints, dirGood} {
-		streams, err := s.o.Store.List(ctx, dir)
+		streams, err := s.store.List(ctx, dir)
 		if err != nil {
 			return nil, fmt.Errorf("pruning: listing %q: %w", dir, err)
 		}
@@ -118,6 +126,3 @@ func (s *Syncer[T]) unnamed(ctx context.Context, keep map[string]bool) ([]string
 	}
 	return extra, nil
 }
-
-// listed returns the entry that is held against r, or nil.
-func listed(st lkg.State, r lkg.Ref) *lkg.BadEntry { return st.BadEntry(r) }
