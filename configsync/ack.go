@@ -4,7 +4,9 @@
 package configsync
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -34,79 +36,144 @@ func (a *Ack) check() error {
 	return nil
 }
 
-// An ackState is where the acknowledgement of a run stands.
-type ackState int
+// deadline is how long a config waits.
+func (a *Ack) deadline() time.Duration { return cmp.Or(a.Deadline, defaultAckDeadline) }
+
+// An ackVerdict is where the acknowledgement of a run stands.
+type ackVerdict int
 
 const (
-	ackNone    ackState = iota // nobody waits for one
-	ackWaiting                 // not given yet: no healthy time is credited, so the trial begins when it is
-	ackLate                    // not given in time
+	ackNone    ackVerdict = iota // none is waited for
+	ackWaiting                   // not given yet: no healthy time is credited, so the trial begins when it is
+	ackLate                      // not given in time
 )
 
 // judgeAck is pure. waited is how long the config waits.
-func judgeAck(a *Ack, given bool, waited time.Duration) ackState {
-	deadline := a.Deadline
-	if deadline == 0 {
-		deadline = defaultAckDeadline
-	}
+func judgeAck(a *Ack, given bool, waited time.Duration) ackVerdict {
 	switch {
 	case given:
 		return ackNone
-	case waited > deadline:
+	case waited > a.deadline():
 		return ackLate
 	default:
 		return ackWaiting
 	}
 }
 
-// awaits reports whether what runs is on trial and waits for an acknowledgement.
-func (s *Syncer[T]) awaits(now live[T], on lkg.State) bool {
-	return s.o.Ack != nil && !now.acked && on.OnTrial() && now.active.Verdict.Role == lkg.RoleCurrent && now.active.Ref.Same(on.Current.Ref)
+// An ackState is what this process knows of the acknowledgement of the present run.
+type ackState struct {
+	given bool // the config was acknowledged in this run
+	wait  ackWait
 }
 
-// awaitAck asks for the acknowledgement of what runs on trial, unless this run has it. why is for people; empty with ackNone.
-func (s *Syncer[T]) awaitAck(ctx context.Context, now live[T]) (st ackState, why string) {
-	on := s.tracker.State()
-	if !s.awaits(now, on) {
-		return ackNone, ""
+// An ackKeeper asks for the acknowledgement of a config on trial, and keeps on record how long the config waits for it.
+type ackKeeper[T any] struct {
+	ack     *Ack // nil: no config waits
+	store   Store
+	bootID  string
+	timeout time.Duration // of Given
+	live    *liveState[T]
+}
+
+// awaitAck asks for the acknowledgement of what runs on trial, unless this run has it. why is for people; empty with
+// ackNone. The error is that of the record of the wait.
+func (k ackKeeper[T]) awaitAck(ctx context.Context, now live[T], st lkg.State) (v ackVerdict, why string, err error) {
+	if k.ack == nil || !now.awaitsAck(st) {
+		return ackNone, "", nil
 	}
-	given, err := s.askAck(ctx, now.active.Ref)
-	st = judgeAck(s.o.Ack, given && err == nil, s.waited(ctx, now, on.Current.ID))
-	s.mu.Lock()
-	if s.live.epoch == now.epoch {
-		s.live.acked = st == ackNone
+	given, trouble := k.askGiven(ctx, now.active.Ref)
+	v = judgeAck(k.ack, given && trouble == nil, k.measureWait(ctx, now, st.Current.ID))
+	k.live.updateRun(now.epoch, func(l *live[T]) { l.ack.given = v == ackNone })
+	err = k.keepWait(ctx)
+	if v != ackNone {
+		why = "acknowledgement: " + errors.Join(errNoAck, trouble).Error()
 	}
-	s.mu.Unlock()
-	if err := s.keepWait(ctx); ctx.Err() == nil {
-		s.noteStorage(err)
-	}
-	if st != ackNone {
-		why = "acknowledgement: " + errors.Join(errNoAck, err).Error()
-	}
-	return st, why
+	return v, why, err
 }
 
 var errNoAck = errors.New("not given yet")
 
-// askAck turns a panic of Given into its trouble.
-func (s *Syncer[T]) askAck(ctx context.Context, r lkg.Ref) (given bool, err error) {
+// askGiven turns a panic of Given into its trouble.
+func (k ackKeeper[T]) askGiven(ctx context.Context, r lkg.Ref) (given bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			given, err = false, fmt.Errorf("panic of type %T", p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, s.o.ProbeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	return s.o.Ack.Given(ctx, r)
+	return k.ack.Given(ctx, r)
 }
 
-// rejectUnacknowledged leaves a config that nobody has acknowledged in time, also where that can't be recorded.
-func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
-	deadline := s.o.Ack.Deadline
-	if deadline == 0 {
-		deadline = defaultAckDeadline
+// streamWait is the record of how long a config on trial waits for its acknowledgement.
+const streamWait = "acknowledgement"
+
+// An ackRecord is how long an assignment has waited. The sum of monotonic times holds over boots.
+type ackRecord struct {
+	Assignment string        `json:"assignment"`
+	Waited     time.Duration `json:"waitedNanoseconds"`
+	BootID     string        `json:"bootID,omitempty"` // of the last run that waited, for people
+}
+
+// An ackWait is a wait in this run.
+type ackWait struct {
+	assignment string        // that waits; empty: none yet
+	before     time.Duration // in the runs before
+	from       time.Time     // monotonic: where this run's share begins
+}
+
+// sum is how long the assignment waits by now.
+func (w ackWait) sum() time.Duration { return w.before + time.Since(w.from) }
+
+// measureWait is how long an assignment waits, over all its runs. A record that can't be read is none: the wait is
+// longer then.
+func (k ackKeeper[T]) measureWait(ctx context.Context, now live[T], assignment string) time.Duration {
+	w := now.ack.wait
+	if w.assignment == assignment {
+		return w.sum()
 	}
-	err := s.tracker.Reject(ctx, r, "not acknowledged within "+deadline.String())
-	wake(s.notes.report)
-	return errors.Join(err, s.settle(ctx, true)) // to go back needs no record
+	w = ackWait{assignment: assignment, from: time.Now()}
+	if now.ack.wait.assignment == "" {
+		w.before, w.from = k.readWait(ctx, assignment), now.up
+	}
+	k.live.updateRun(now.epoch, func(l *live[T]) { l.ack.wait = w })
+	return w.sum()
+}
+
+// readWait is how long an assignment had waited when that was last put on record.
+func (k ackKeeper[T]) readWait(ctx context.Context, assignment string) time.Duration {
+	var r ackRecord
+	raw, err := k.store.Get(ctx, streamWait)
+	if err != nil || json.Unmarshal(raw, &r) != nil || r.Assignment != assignment {
+		return 0
+	}
+	return max(r.Waited, 0)
+}
+
+// endWait puts the wait on record before a stop.
+func (k ackKeeper[T]) endWait(ctx context.Context, now live[T], st lkg.State) error {
+	if now.epoch > 0 && k.ack != nil && now.awaitsAck(st) {
+		k.measureWait(ctx, now, st.Current.ID)
+	}
+	return k.keepWait(ctx)
+}
+
+// keepWait puts on record how long the config in use waits, if it does: nothing, once it was acknowledged.
+func (k ackKeeper[T]) keepWait(ctx context.Context) error {
+	now := k.live.snapshot().ack
+	if now.wait.assignment == "" {
+		return nil
+	}
+	r := ackRecord{Assignment: now.wait.assignment, BootID: k.bootID}
+	if !now.given {
+		r.Waited = now.wait.sum()
+	}
+	raw, err := json.Marshal(r)
+	if err == nil {
+		err = k.store.Put(ctx, streamWait, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("recording the wait for an acknowledgement: %w", err)
+	}
+	return nil
 }

@@ -6,11 +6,9 @@ package configsync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/belayproject/belay/configsync/internal/baseline"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -20,48 +18,34 @@ const streamCheck = "disk-check"
 // recoverStorage tries a write while the store is in trouble. Once it lands, the trouble is over, and the next restart
 // can be put on record, so that a config on trial that was left for its lack may be used.
 func (s *Syncer[T]) recoverStorage(ctx context.Context) {
-	now := s.snapshot()
+	now := s.live.snapshot()
 	if now.storage == nil && now.recorded {
 		return
 	}
 	if err := s.o.Store.Put(ctx, streamCheck, []byte(s.o.Now().UTC().Format(time.RFC3339Nano))); err != nil {
 		return
 	}
-	s.mu.Lock()
-	if s.live.epoch == now.epoch {
-		s.live.storage, s.live.recorded = nil, true
-	}
-	s.mu.Unlock()
+	s.live.updateRun(now.epoch, func(l *live[T]) { l.storage, l.recorded = nil, true })
 	wake(s.notes.sync)
 	wake(s.notes.report)
 }
 
-// noteExtra takes note of trouble with the payloads that are kept, nil for none.
-func (s *Syncer[T]) noteExtra(err error) {
-	s.mu.Lock()
-	s.live.extra = err
-	s.mu.Unlock()
-	if err != nil {
-		wake(s.notes.report)
-	}
-}
-
 // checkHealth runs one round of probes and hands the result to the tracker, unless something was started meanwhile.
 func (s *Syncer[T]) checkHealth(ctx context.Context) error {
-	before := s.snapshot()
-	h, failing := s.probe(ctx)
-	ack, why := s.awaitAck(ctx, before)
+	before := s.live.snapshot()
+	h, failing := s.probes.askAll(ctx, s.tracker.State())
+	ack, why, err := s.acks.awaitAck(ctx, before, s.tracker.State())
 	if ctx.Err() != nil {
 		return nil
 	}
+	s.noteStorage(err)
 	if ack == ackLate {
 		return s.rejectUnacknowledged(ctx, before.active.Ref)
 	}
 	if why != "" {
 		failing = append(failing, why)
 	}
-	s.noteSick(before.epoch, h)
-	noteHealthy(s, before.epoch, h)
+	s.live.updateRun(before.epoch, func(l *live[T]) { l.run.observeProbes(h, time.Now()) })
 	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
 	wake(s.notes.report)
 	switch p.Result {
@@ -71,6 +55,13 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 		return errors.Join(err, s.settle(ctx, true))
 	}
 	return err
+}
+
+// rejectUnacknowledged leaves a config that was not acknowledged in time, also where that can't be recorded.
+func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
+	err := s.tracker.Reject(ctx, r, "not acknowledged within "+s.o.Ack.deadline().String())
+	wake(s.notes.report)
+	return errors.Join(err, s.settle(ctx, true)) // to go back needs no record
 }
 
 // healthy reports whether no required probe fails. One that can't tell does not.
@@ -85,149 +76,22 @@ func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, f
 		return lkg.Progress{}, nil
 	}
 	defer s.turn.release()
-	s.mu.Lock()
-	stale := s.live.epoch != epoch
-	if !stale {
+	isPresent := s.live.updateRun(epoch, func(l *live[T]) {
 		now := time.Now()
-		h.Elapsed, s.live.since = now.Sub(s.live.since), now
-		s.live.run.failing = failing
-	}
-	s.mu.Unlock()
-	if stale || waits && healthy(h) {
+		h.Elapsed, l.run.creditedTo = now.Sub(l.run.creditedTo), now
+		l.run.failing = failing
+	})
+	if !isPresent || waits && healthy(h) {
 		return lkg.Progress{}, nil
 	}
 	return s.tracker.Healthy(ctx, h)
 }
 
-// probe asks every probe, each with its own deadline; those that call a server only while something hangs on them.
-func (s *Syncer[T]) probe(ctx context.Context) (lkg.Health, []string) {
-	var h lkg.Health
-	var failing []string
-	st := s.tracker.State()
-	for _, p := range s.o.Probes {
-		if needsServer(p) && !isUnsettled(&st) {
-			continue
-		}
-		err := s.ask(ctx, p)
-		_, wanted := p.(optional)
-		r := lkg.ProbeResult{
-			Name: p.Name(), Required: !wanted, Err: err, Below: errors.Is(err, ErrBelow), Unknown: errors.Is(err, ErrUndecided),
-		}
-		h.Probes = append(h.Probes, r)
-		switch {
-		case r.Unknown && !wanted:
-			failing = append(failing, fmt.Sprintf("%s (not known): %v", p.Name(), err))
-		case err != nil && wanted:
-			failing = append(failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))
-		case err != nil:
-			failing = append(failing, fmt.Sprintf("%s: %v", p.Name(), err))
-		}
-	}
-	return h, failing
-}
-
-// ask turns a panic of a probe into its failure.
-func (s *Syncer[T]) ask(ctx context.Context, p Probe) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic of type %T", r)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, s.o.ProbeTimeout)
-	defer cancel()
-	return p.Check(ctx)
-}
-
+// noteStorage takes note of trouble with the store, and has it reported.
 func (s *Syncer[T]) noteStorage(err error) {
 	if err == nil {
 		return
 	}
-	s.mu.Lock()
-	s.live.storage = err
-	s.mu.Unlock()
+	s.live.update(func(l *live[T]) { l.storage = err })
 	wake(s.notes.report)
-}
-
-// withBaselines wraps each probe that compares, so that its Check does where there is a baseline.
-func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
-	keeper := baseline.NewKeeper(store, func() baseline.Use {
-		st := t.State()
-		return baseline.Use{Trial: trialOf(&st), Fallback: !usesCurrent(&st)}
-	})
-	out := make([]Probe, 0, len(probes))
-	for _, p := range probes {
-		inner, wanted := unwrapWanted(p)
-		if c, ok := inner.(baseline.Comparer); ok {
-			p = baseline.Compared{Comparer: c, Keeper: keeper}
-			if wanted {
-				p = optional{p}
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// trialOf identifies the assigned config, its assignment, and the last promotion; empty if nothing is assigned.
-func trialOf(st *lkg.State) string {
-	if st.Current.ID == "" {
-		return ""
-	}
-	return st.Current.ID + "@" + st.PromotedAt.UTC().Format(time.RFC3339Nano)
-}
-
-// takeBaselines has each probe that compares say what it sees, before a restart that puts the assigned config in the
-// place of another one. run is the number of the run that ends. Where that fails there is no baseline.
-func takeBaselines(ctx context.Context, v lkg.Verdict, run int, probes []Probe, t *lkg.Tracker) {
-	if v.Role != lkg.RoleCurrent || v.Use.IsLocal() {
-		return
-	}
-	var keeper *baseline.Keeper
-	var all []baseline.Comparer
-	for _, p := range probes {
-		inner, _ := unwrapWanted(p)
-		if c, ok := inner.(baseline.Compared); ok {
-			keeper, all = c.Keeper, append(all, c.Comparer)
-		}
-	}
-	if keeper != nil {
-		st := t.State()
-		_ = keeper.TakeAll(ctx, trialOf(&st), run, all) // a restart does not hang on it
-	}
-}
-
-// unwrapWanted returns what [Wanted] was given, and whether it was.
-func unwrapWanted(p Probe) (inner Probe, wanted bool) {
-	o, ok := p.(optional)
-	if ok {
-		return o.Probe, true
-	}
-	return p, false
-}
-
-// needsServer reports whether a probe calls a server.
-func needsServer(p Probe) bool {
-	p, _ = unwrapWanted(p)
-	if c, ok := p.(baseline.Compared); ok {
-		p = c.Comparer
-	}
-	s, ok := p.(interface{ NeedsServer() bool })
-	return ok && s.NeedsServer()
-}
-
-// usesCurrent reports whether the last start uses the assigned config.
-func usesCurrent(st *lkg.State) bool {
-	return len(st.Starts) > 0 && st.Starts[len(st.Starts)-1].Used.Role == lkg.RoleCurrent
-}
-
-// isUnsettled reports whether something hangs on probes that call a server: a config on trial is in use, or a fallback
-// that has not yet been healthy for a whole trial, or a config is under suspicion.
-func isUnsettled(st *lkg.State) bool {
-	if st.Case != nil {
-		return true
-	}
-	if usesCurrent(st) {
-		return st.OnTrial()
-	}
-	return len(st.Starts) > 0 && !st.Starts[len(st.Starts)-1].Settled
 }

@@ -16,7 +16,7 @@ import (
 // syncSource reads the source once and does what follows from it. A positive duration asks for another pass then.
 func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err error) {
 	if s.notes.isStale() {
-		s.forgetReported()
+		s.reports.forgetLanded()
 	}
 	spec, err := s.wanted(ctx)
 	var refused *lkg.BadEntry
@@ -32,7 +32,9 @@ func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err er
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	notePending(s, again)
+	s.live.update(func(l *live[T]) {
+		l.sync.pending = s.schedule.delay.pendingEdit(l.active.Ref, again, s.o.FollowJitter)
+	})
 	var ask *restartError
 	if errors.As(err, &ask) {
 		s.noteSync(ctx, spec, refused, nil)
@@ -42,7 +44,10 @@ func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err er
 	if err == nil {
 		st := s.tracker.State()
 		err = s.checker.objects.pruneUnnamed(ctx, &st)
-		s.noteExtra(err)
+		s.live.update(func(l *live[T]) { l.extra = err })
+		if err != nil {
+			wake(s.notes.report)
+		}
 	}
 	return again, err
 }
@@ -145,7 +150,7 @@ func CheckObject(spec Spec, obj Object) error {
 // takeAgain takes a config that is assigned already, and has no checkpoint. It may be assigned because it was refused,
 // and forgotten since: then it is judged anew.
 func (s *Syncer[T]) takeAgain(ctx context.Context, ref lkg.Ref, obj Object) (time.Duration, *lkg.BadEntry, error) {
-	if !s.snapshot().active.Ref.Same(ref) {
+	if !s.live.snapshot().active.Ref.Same(ref) {
 		if refused, err := s.refuse(ctx, ref, obj); refused != nil || err != nil {
 			return 0, refused, err
 		}
@@ -169,7 +174,7 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 	st := s.tracker.State()
 	entry := st.BadEntry(ref)
 	if entry == nil {
-		p, book := s.checker.checkObject(ctx, ref.Key, obj), s.snapshot().book
+		p, book := s.checker.checkObject(ctx, ref.Key, obj), s.live.snapshot().book
 		st = s.tracker.State()
 		if p.check.Outcome == lkg.CheckOK {
 			p.check = book.novel(ctx, &st, ref, p)
@@ -187,7 +192,7 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 		st = s.tracker.State()
 		entry = st.BadEntry(ref)
 	}
-	if st = s.tracker.State(); s.snapshot().active.Ref.Same(st.LastKnownGood) {
+	if st = s.tracker.State(); s.live.snapshot().active.Ref.Same(st.LastKnownGood) {
 		return entry, s.tracker.Assign(ctx, ref)
 	}
 	return entry, nil
@@ -207,16 +212,13 @@ func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Objec
 	return s.settle(ctx, true)
 }
 
-// notePending records the edit that is adopted after a wait; 0 is none.
-func notePending[T any](s *Syncer[T], wait time.Duration) {
-	var c *Change
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.schedule.delay; wait > 0 {
-		c = &Change{Kind: Adopt, From: s.live.active.Ref, To: d.to, Why: fmt.Sprintf(
-			"an edit in place; nodes adopt it spread over %s, this one at %s", s.o.FollowJitter, d.due.UTC().Format(time.RFC3339))}
+// pendingEdit is the edit in place that is adopted after a wait; nil where there is none to wait for.
+func (f followDelay) pendingEdit(from lkg.Ref, wait, jitter time.Duration) *Change {
+	if wait <= 0 {
+		return nil
 	}
-	s.live.sync.pending = c
+	return &Change{Kind: Adopt, From: from, To: f.to, Why: fmt.Sprintf(
+		"an edit in place; nodes adopt it spread over %s, this one at %s", jitter, f.due.UTC().Format(time.RFC3339))}
 }
 
 // A followDelay spreads the adoption of edits in place over time.

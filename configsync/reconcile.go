@@ -57,7 +57,7 @@ func (s *Syncer[T]) Reconcile(ctx context.Context, node string) (requeueAfter ti
 
 // acquireRun is for a Run or a Reconcile, which clears running at its end.
 func (s *Syncer[T]) acquireRun() error {
-	if s.snapshot().epoch == 0 {
+	if s.live.snapshot().epoch == 0 {
 		return ErrNotStarted
 	}
 	if !s.running.CompareAndSwap(false, true) {
@@ -84,7 +84,7 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 		}
 		after = soonerOf(after, again)
 	}
-	after = soonerOf(after, due.untilProbe(s.needsHealth(), s.o.ProbeInterval))
+	after = soonerOf(after, due.untilProbe(s.live.snapshot().needsHealth(s.tracker.State(), s.probes.probes), s.o.ProbeInterval))
 	if len(s.notes.sync) > 0 { // a start or another call came in between
 		after = soonerOf(after, s.o.RetryMin)
 	}
@@ -240,7 +240,7 @@ func (s *Syncer[T]) syncPass(ctx context.Context) (time.Duration, error) {
 		s.schedule.sync.Reset()
 		if again <= 0 { // a watch may be dead and not say so, and a restart that is under way may never come
 			again = jittered(s.o.Resync)
-			if !s.snapshot().asked.at.IsZero() {
+			if !s.live.snapshot().asked.at.IsZero() {
 				again = s.o.RetryMax
 			}
 		}
@@ -274,17 +274,17 @@ func (s *Syncer[T]) reportPass(ctx context.Context) (again time.Duration, err er
 	if s.o.Reporter == nil {
 		return 0, nil
 	}
-	if wait := s.restarts(); wait > 0 {
+	if wait := s.live.snapshot().asked.holdReport(); wait > 0 {
 		return wait, nil
 	}
 	if s.o.Source == nil {
 		if s.schedule.told {
-			s.forgetReported()
+			s.reports.forgetLanded()
 		}
 		s.schedule.told = true
 		again = jittered(s.o.Resync)
 	}
-	if err := s.report(ctx); err != nil {
+	if err := s.reports.sendStatus(ctx); err != nil {
 		return jittered(s.schedule.report.Next()), nil
 	}
 	s.schedule.report.Reset()

@@ -5,10 +5,10 @@ package configsync
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -21,59 +21,70 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err
 	}
-	if s.snapshot().epoch == 0 {
+	if s.live.snapshot().epoch == 0 {
 		return ErrNotStarted
 	}
 	if s.o.Reporter == nil {
 		return nil
 	}
-	return s.report(ctx)
+	return s.reports.sendStatus(ctx)
 }
 
 // reportHold is how long a report waits for the start that a restart is to end with, and that will be reported:
 // what lies between is of interest only if it lasts.
 const reportHold = 5 * time.Second
 
-// restarts says how long a report is to wait for a restart that is under way.
-func (s *Syncer[T]) restarts() time.Duration {
-	asked := s.snapshot().asked.at
-	if asked.IsZero() {
+// holdReport says how long a report is to wait for a restart that is under way.
+func (a asked) holdReport() time.Duration {
+	if a.at.IsZero() {
 		return 0
 	}
-	return reportHold - time.Since(asked)
+	return reportHold - time.Since(a.at)
 }
 
-// forgetReported makes the next status news: what the server holds may have been lost or replaced there.
-func (s *Syncer[T]) forgetReported() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.looked++
-	s.reported = nil
+// A reportSender sends each new status to the Reporter, one at a time, and remembers the last one that has landed.
+type reportSender struct {
+	to      Reporter
+	timeout time.Duration
+	status  func(context.Context) Status
+	turn    semaphore // held while the Reporter is called
+
+	mu     sync.Mutex // guards what follows; never held across I/O
+	landed *Status
+	looked int // counts looks at the source
 }
 
-// report sends the status unless the same one was sent last and the source wasn't looked at since: what is reported to
-// may be another object then.
-func (s *Syncer[T]) report(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
+// forgetLanded makes the next status news: what the server holds may have been lost or replaced there.
+func (r *reportSender) forgetLanded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked++
+	r.landed = nil
+}
+
+// sendStatus sends the status unless the same one was sent last and the source wasn't looked at since: what is reported
+// to may be another object then.
+func (r *reportSender) sendStatus(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	if err := s.reporting.acquire(ctx); err != nil {
+	if err := r.turn.acquire(ctx); err != nil {
 		return err
 	}
-	defer s.reporting.release()
-	st := s.status(ctx)
-	s.mu.Lock()
-	same, looked := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st)), s.looked
-	s.mu.Unlock()
+	defer r.turn.release()
+	st := r.status(ctx)
+	r.mu.Lock()
+	same, looked := r.landed != nil && reflect.DeepEqual(*r.landed, settled(st)), r.looked
+	r.mu.Unlock()
 	if same {
 		return nil
 	}
-	err := s.o.Reporter.Report(ctx, st)
+	err := r.to.Report(ctx, st)
 	st = settled(st)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reported = nil // a report that fails may have landed in part
-	if err == nil && looked == s.looked {
-		s.reported = &st
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.landed = nil // a report that fails may have landed in part
+	if err == nil && looked == r.looked {
+		r.landed = &st
 	}
 	return err
 }
@@ -105,27 +116,20 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	if s.isMade() != nil {
 		return Status{}
 	}
-	now := s.snapshot()
+	now := s.live.snapshot()
 	if now.epoch == 0 {
 		return Status{}
 	}
 	st := s.tracker.State()
 	next := s.next(ctx, now, now.recorded)
 	v := now.view()
-	v.child, v.startTime = askChild(ctx, s), max(s.o.ProbeInterval, leastStartTime)
+	v.child, v.startTime = s.probes.askChild(ctx), max(s.o.ProbeInterval, leastStartTime)
 	return describe(st, v, next)
 }
 
 // isWrong reports whether a source was found to be wrong, rather than not found.
 func isWrong(k lkg.OutcomeKind) bool {
 	return k == lkg.DesiredInvalid || k == lkg.DesiredMissing || k == lkg.DesiredMismatch
-}
-
-// view is what of the live state a status shows.
-func (l live[T]) view() view {
-	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
-		sync: l.sync, storage: errors.Join(l.storage, l.extra), run: l.run, age: time.Since(l.up),
-		sick: l.sick.probe, sickFor: time.Since(l.sick.since)}
 }
 
 // describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its

@@ -34,7 +34,7 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 		return err
 	}
 	defer s.restarting.release()
-	now := s.snapshot()
+	now := s.live.snapshot()
 	v := s.next(ctx, now, written || now.recorded)
 	if v.Refuse != nil || v.Use.Same(now.active.Ref) {
 		return nil
@@ -43,7 +43,7 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 		return nil // under way
 	}
 	c := change(now.active.Ref, v)
-	takeBaselines(ctx, v, now.epoch, s.o.Probes, s.tracker)
+	takeBaselines(ctx, v, now.epoch, s.probes.probes, s.tracker)
 	meanwhile, err := s.planRestart(ctx, v, now.epoch)
 	if meanwhile {
 		return nil // it wakes the loops, which compare again
@@ -51,19 +51,11 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	if err != nil && c.Kind != RollBack {
 		return err // to go back needs no record: a start that isn't on record uses nothing that isn't known to be good
 	}
-	s.mu.Lock()
-	if s.live.epoch == now.epoch {
-		s.live.asked = asked{to: v.Use, at: time.Now()}
-	}
-	s.mu.Unlock()
+	s.live.updateRun(now.epoch, func(l *live[T]) { l.asked = asked{to: v.Use, at: time.Now()} })
 	s.beforeRestart(ctx, c)
 	if err := s.o.Restarter.Restart(ctx, c); err != nil {
 		if ctx.Err() != nil { // it did not come to it: the next pass asks again
-			s.mu.Lock()
-			if s.live.epoch == now.epoch {
-				s.live.asked = asked{}
-			}
-			s.mu.Unlock()
+			s.live.updateRun(now.epoch, func(l *live[T]) { l.asked = asked{} })
 			return ctx.Err()
 		}
 		return &restartError{fmt.Errorf("restarting for %s: %w", lkgName(v.Use), err)}
@@ -78,7 +70,7 @@ func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict, epoch int) (
 		return false, err
 	}
 	defer s.turn.release()
-	if s.snapshot().epoch != epoch {
+	if s.live.snapshot().epoch != epoch {
 		return true, nil
 	}
 	cause := lkg.CausePlanned
@@ -156,16 +148,16 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 
 // noteOutcome takes note of the result of a pass, in the records and for the status.
 func (s *Syncer[T]) noteOutcome(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
-	storage := s.tracker.SetDesired(ctx, outcome(spec, err))
-	s.mu.Lock()
-	s.live.sync.err, s.live.sync.refused, s.live.sync.found = err, refused, true
-	kind := outcome(spec, err).Kind
-	s.live.sync.silent = spec == nil && (kind == lkg.DesiredUnreachable || kind == lkg.DesiredForbidden)
-	if spec != nil && err == nil {
-		s.live.sync.generation = spec.Generation
-	}
-	if storage != nil {
-		s.live.storage = storage
-	}
-	s.mu.Unlock()
+	found := outcome(spec, err)
+	storage := s.tracker.SetDesired(ctx, found)
+	s.live.update(func(l *live[T]) {
+		l.sync.err, l.sync.refused, l.sync.found = err, refused, true
+		l.sync.silent = spec == nil && (found.Kind == lkg.DesiredUnreachable || found.Kind == lkg.DesiredForbidden)
+		if spec != nil && err == nil {
+			l.sync.generation = spec.Generation
+		}
+		if storage != nil {
+			l.storage = storage
+		}
+	})
 }

@@ -62,7 +62,7 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood, suspect str
 	if s.isMade() != nil {
 		return "", "", "", errNotMade
 	}
-	now, st := s.snapshot(), s.tracker.State()
+	now, st := s.live.snapshot(), s.tracker.State()
 	if now.epoch == 0 {
 		return "", "", "", ErrNotStarted
 	}
@@ -216,7 +216,7 @@ func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if s.isMade() != nil {
 		return errNotMade
 	}
-	inUse := s.snapshot().active.Ref
+	inUse := s.live.snapshot().active.Ref
 	if inUse.IsLocal() || !s.wanted.is(config, inUse) {
 		return fmt.Errorf("configsync: config %q is not in use, or is the one that the node came with: there is nothing to leave", config)
 	}

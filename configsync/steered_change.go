@@ -17,7 +17,7 @@ func (s *Steered[T]) Disruption(ctx context.Context, config string) (word, refus
 	if s.isMade() != nil {
 		return "", "", errNotMade
 	}
-	now := s.snapshot()
+	now := s.live.snapshot()
 	switch {
 	case now.epoch == 0:
 		return "", "", ErrNotStarted

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/belayproject/belay/lkg"
 )
@@ -34,8 +32,6 @@ type Syncer[T any] struct {
 
 	// turn is held by whoever records a start or a health report, so that no report of one run is credited to the next.
 	turn semaphore
-	// reporting is held by whoever talks to the Reporter.
-	reporting semaphore
 	// restarting is held by whoever compares what runs with what should run and acts on it.
 	restarting semaphore
 
@@ -43,45 +39,10 @@ type Syncer[T any] struct {
 	running, watching atomic.Bool // by Run or Reconcile, by Run or Watch
 	schedule          schedule    // of the call that has set running
 
-	mu       sync.Mutex // guards what follows; never held across I/O
-	live     live[T]
-	reported *Status
-	looked   int // counts looks at the source
-}
-
-// live is what this process knows beyond the records.
-type live[T any] struct {
-	epoch     int // counts Bootstraps; 0: none yet
-	active    Active[T]
-	book      *book[T]
-	startedAt time.Time // by Options.Now, for people
-	since     time.Time // monotonic: up to here health was reported
-	up        time.Time // monotonic: when the last start was
-	acked     bool      // the config was acknowledged in this run
-	wait      ackWait
-	sick      sickness
-	recorded  bool  // the last start is on record
-	storage   error // the last trouble with the store, until a write lands
-	extra     error // the last trouble with the payloads that are kept
-	sync      syncState
-	run       runState
-	asked     asked
-}
-
-// syncState is the result of the last pass over the source.
-type syncState struct {
-	err        error         // why the wanted config is unclear; nil when it is clear
-	found      bool          // this process has found out what the source names, or has failed to
-	silent     bool          // the source itself gave no answer
-	refused    *lkg.BadEntry // the wanted config is listed as bad and is not the assigned one
-	generation int64
-	pending    *Change // waits for its turn under Options.FollowJitter; never changed in place
-}
-
-// asked is the last restart that was asked for in this run.
-type asked struct {
-	to lkg.Ref
-	at time.Time
+	live    *liveState[T]
+	probes  prober
+	acks    ackKeeper[T]
+	reports *reportSender
 }
 
 // New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the option
@@ -99,7 +60,7 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	}
 	o.Probes = withChild(o.Probes, o.Restarter)
 	s := &Syncer[T]{
-		o: o, checker: newChecker(&o), turn: newSemaphore(), reporting: newSemaphore(), restarting: newSemaphore(),
+		o: o, checker: newChecker(&o), live: &liveState[T]{}, turn: newSemaphore(), restarting: newSemaphore(),
 		notes: newNotes(),
 	}
 	s.schedule = newSchedule(s.retryBackoff())
@@ -109,7 +70,9 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("configsync: reading the records: %w", err)
 	}
-	s.o.Probes = withBaselines(s.o.Probes, s.o.Store, s.tracker)
+	s.probes = newProber(withBaselines(o.Probes, o.Store, s.tracker), o.Restarter, o.ProbeTimeout)
+	s.acks = ackKeeper[T]{ack: o.Ack, store: o.Store, bootID: o.BootID, timeout: o.ProbeTimeout, live: s.live}
+	s.reports = &reportSender{to: o.Reporter, timeout: o.CallTimeout, status: s.status, turn: newSemaphore()}
 	return s, nil
 }
 
@@ -139,23 +102,14 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 		return none, err
 	}
 	a := b.active(v)
-	s.began(a, b, startErr == nil, errors.Join(startErr, err), exit)
-	return a, nil
-}
-
-// began takes note of a start, under s.mu.
-func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error, exit lkg.Exit) {
-	s.mu.Lock()
-	s.live.epoch++
-	s.live.active, s.live.book = a, b
-	s.live.startedAt, s.live.since = s.o.Now(), time.Now()
-	s.live.up = s.live.since
-	s.live.acked, s.live.wait, s.live.sick = false, ackWait{}, sickness{}
-	s.live.recorded, s.live.storage = recorded, storage
-	s.live.run, s.live.asked = runState{ended: exit}, asked{}
-	s.mu.Unlock()
+	startedAt := s.o.Now()
+	s.live.update(func(l *live[T]) {
+		l.beginRun(a, b, startedAt, exit)
+		l.recorded, l.storage = startErr == nil, errors.Join(startErr, err)
+	})
 	s.notes.compareOwn()
 	s.notes.announce()
+	return a, nil
 }
 
 // isMade refuses a nil Syncer and the zero value, which have no records.
@@ -164,13 +118,6 @@ func (s *Syncer[T]) isMade() error {
 		return errNotMade
 	}
 	return nil
-}
-
-// snapshot copies what this process knows.
-func (s *Syncer[T]) snapshot() live[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live
 }
 
 // Run keeps the node at the config that the Source names until ctx ends, and then returns nil. It watches, adopts,
@@ -259,12 +206,12 @@ func (s *Syncer[T]) Stopping(ctx context.Context) error {
 	if err := s.tracker.PlanRestart(ctx, lkg.CausePlanned); err != nil {
 		return err
 	}
-	return s.endWait(ctx)
+	return s.acks.endWait(ctx, s.live.snapshot(), s.tracker.State())
 }
 
 // settleIfRunning acts at once where something runs; otherwise the next start does.
 func (s *Syncer[T]) settleIfRunning(ctx context.Context) error {
-	if s.snapshot().epoch == 0 || s.o.Restarter == nil {
+	if s.live.snapshot().epoch == 0 || s.o.Restarter == nil {
 		return nil
 	}
 	return s.settle(ctx, false)

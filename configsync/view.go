@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -76,46 +77,13 @@ func (r readOnly) Get(ctx context.Context, stream string) ([]byte, error) {
 	return r.g.Get(ctx, stream)
 }
 
-// runState is what is known of the health of the present run.
-type runState struct {
-	failing []string  // the probes that fail now, with their errors
-	healthy time.Time // monotonic: since when all required probes pass without a break; zero: they do not
-	ended   lkg.Exit  // how the run before this one ended
-}
-
-const (
-	// leastStartTime is how long a run may take at least to become healthy before its condition says
-	// that it is not.
-	leastStartTime = 10 * time.Second
-	// longestProof bounds how long a run after a bad end must be healthy before its condition says so:
-	// a child that crashes every few seconds is not healthy in between.
-	longestProof = 30 * time.Second
-)
+// leastStartTime is how long a run may take at least to become healthy before its condition says
+// that it is not.
+const leastStartTime = 10 * time.Second
 
 // endedError is an error of the Check of a Restarter that tells a child that has ended on its own
 // from one that is about to be started. See [Options].Restarter.
 type endedError interface{ Ended() bool }
-
-// noteHealthy records whether every required probe passes in the run of that epoch.
-func noteHealthy[T any](s *Syncer[T], epoch int, h lkg.Health) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.live.epoch != epoch:
-	case !healthy(h):
-		s.live.run.healthy = time.Time{}
-	case s.live.run.healthy.IsZero():
-		s.live.run.healthy = time.Now()
-	}
-}
-
-// askChild returns why what is configured does not run, if the Restarter knows.
-func askChild[T any](ctx context.Context, s *Syncer[T]) error {
-	if p, ok := s.o.Restarter.(Probe); ok {
-		return s.ask(ctx, p)
-	}
-	return nil
-}
 
 // whyUnhealthy returns why the present run is not known to be healthy, in words that stay the same as
 // long as the cause does, or the empty string. A run that nothing speaks against has time to become
@@ -135,27 +103,6 @@ func (v view) whyUnhealthy() string {
 	}
 }
 
-// isProven reports whether the run has been healthy for long enough to outweigh a bad end of the run before.
-func (r runState) isProven(l lkg.Limits) bool {
-	proof := longestProof
-	if l.MinHealthyRun > 0 {
-		proof = min(proof, l.MinHealthyRun)
-	}
-	return !r.healthy.IsZero() && time.Since(r.healthy) >= proof
-}
-
-// needsProof reports whether the run before ended badly, and this one has only just been healthy for
-// long enough, if at all.
-func (r runState) needsProof() bool {
-	return isBadEnd(r.ended) && (r.healthy.IsZero() || time.Since(r.healthy) < 2*longestProof)
-}
-
-// isBadEnd reports whether the program is known to have ended without being asked to. An end
-// together with the process that supervises it says nothing about the program.
-func isBadEnd(e lkg.Exit) bool {
-	return (e.Kind == lkg.ExitCrash || e.Kind == lkg.ExitClean) && e.Fault != lkg.FaultSupervisor
-}
-
 // addHealth makes a condition that is True say why the run is not healthy. Another condition has a
 // cause already.
 func (s *Status) addHealth(now view) {
@@ -167,4 +114,26 @@ func (s *Status) addHealth(now view) {
 	case s.Error == "":
 		s.Error = why
 	}
+}
+
+// alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
+// going back did not help. It is pure. sick is for how long the probe of that name fails.
+func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
+	deadline := l.ProbeDeadline
+	if deadline <= 0 {
+		deadline = (lkg.Bounds{}).Clamp(l).ProbeDeadline // the default
+	}
+	switch {
+	case probe == "" || sick <= deadline:
+		return ""
+	case v.Role != lkg.RoleCurrent:
+		return fmt.Sprintf("went back to %s, and there required probe %q fails for more than %s",
+			lkgName(v.Use), probe, deadline)
+	case v.Use.IsLocal():
+		return fmt.Sprintf("required probe %q fails for more than %s, and nothing is left to fall back to", probe, deadline)
+	case st.Case != nil:
+		return fmt.Sprintf("required probe %q fails for more than %s, with this config and with what is below it",
+			probe, deadline)
+	}
+	return ""
 }
