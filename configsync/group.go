@@ -68,8 +68,8 @@ func (g *group) wait() error {
 }
 
 // retryBackoff returns the backoff of a loop.
-func (s *Syncer[T]) retryBackoff() backoff.Backoff {
-	return backoff.Backoff{First: s.o.RetryMin, Most: s.o.RetryMax}
+func retryBackoff(first, most time.Duration) backoff.Backoff {
+	return backoff.Backoff{First: first, Most: most}
 }
 
 // jittered takes up to a fifth from d, so that a fleet spreads out.

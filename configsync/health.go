@@ -52,7 +52,7 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	case lkg.ResultPromoted:
 		s.notes.compareOwn()
 	case lkg.ResultRejected, lkg.ResultRestart:
-		return errors.Join(err, s.settle(ctx, true))
+		return errors.Join(err, s.restarts.restartIfNeeded(ctx, true))
 	}
 	return err
 }
@@ -61,7 +61,7 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
 	err := s.tracker.Reject(ctx, r, "not acknowledged within "+s.o.Ack.deadline().String())
 	wake(s.notes.report)
-	return errors.Join(err, s.settle(ctx, true)) // to go back needs no record
+	return errors.Join(err, s.restarts.restartIfNeeded(ctx, true)) // to go back needs no record
 }
 
 // healthy reports whether no required probe fails. One that can't tell does not.
@@ -72,10 +72,10 @@ func healthy(h lkg.Health) bool {
 // creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a run
 // that waits is not credited, its failures are.
 func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, failing []string, waits bool) (lkg.Progress, error) {
-	if err := s.turn.acquire(ctx); err != nil {
+	if err := s.live.turn.acquire(ctx); err != nil {
 		return lkg.Progress{}, nil
 	}
-	defer s.turn.release()
+	defer s.live.turn.release()
 	isPresent := s.live.updateRun(epoch, func(l *live[T]) {
 		now := time.Now()
 		h.Elapsed, l.run.creditedTo = now.Sub(l.run.creditedTo), now

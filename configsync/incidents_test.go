@@ -14,21 +14,21 @@ func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
 			Why:     "a config is adopted without its checkpoint",
-			Func:    "(*Syncer).adopt",
-			Replace: "s.checker.objects.keepCheckpoint(ctx, obj)",
+			Func:    "(*adopter).adoptObject",
+			Replace: "a.checker.objects.keepCheckpoint(ctx, obj)",
 			With:    "error(nil)",
 			Run:     "TestWriteOrderOfAdoption|TestNewConfig",
 		},
 		{
 			Why:     "a restart is not announced before it happens",
-			Func:    "(*Syncer).planRestart",
-			Replace: "s.tracker.PlanRestart(ctx, cause)",
+			Func:    "(*restartControl).recordPlan",
+			Replace: "r.tracker.PlanRestart(ctx, cause)",
 			With:    "error(nil)",
 			Run:     "TestWriteOrderOfAdoption",
 		},
 		{
 			Why:  "a config is adopted whatever its checks say",
-			Func: "(*Syncer).refuse",
+			Func: "(*adopter).findRefusal",
 			Replace: `switch p.check.Outcome {
 		case lkg.CheckOK:
 			book.enter(ref, p)
@@ -86,7 +86,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "an unreachable source restarts a live process",
-			Func:    "(*Syncer).next",
+			Func:    "live.nextVerdict",
 			Replace: "st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}",
 			Run:     "TestTroubleNeverMovesALiveProcess",
 		},

@@ -4,6 +4,7 @@
 package configsync
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -14,9 +15,15 @@ import (
 
 // A liveState holds what this process knows beyond the records, for all the passes. Its lock is never held across I/O.
 type liveState[T any] struct {
+	// turn is held while a start, a health report or a planned restart is put on record, so that no record of one run
+	// is taken for one of the next.
+	turn semaphore
+
 	mu  sync.Mutex
 	now live[T]
 }
+
+func newLiveState[T any]() *liveState[T] { return &liveState[T]{turn: newSemaphore()} }
 
 // snapshot copies what this process knows.
 func (s *liveState[T]) snapshot() live[T] {
@@ -82,6 +89,15 @@ func (l *live[T]) beginRun(a Active[T], b *book[T], startedAt time.Time, exit lk
 	l.active, l.book = a, b
 	l.startedAt, l.up = startedAt, time.Now()
 	l.run, l.ack, l.asked = runState{ended: exit, creditedTo: l.up}, ackState{}, asked{}
+}
+
+// nextVerdict is what a planned restart would lead to, by the same function that decides at a start. Trouble in finding
+// the wanted config is left out: it never changes a live process. isRecorded says that the restart's own record can be
+// relied upon.
+func (l live[T]) nextVerdict(ctx context.Context, st lkg.State, p lkg.Policy, isRecorded bool) lkg.Verdict {
+	st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}
+	return lkg.Decide(lkg.Input{State: st, Recorded: isRecorded, Limits: l.book.limits, Policy: p},
+		func(r lkg.Ref) lkg.Check { return l.book.judged(ctx, &st, r) })
 }
 
 // needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under suspicion

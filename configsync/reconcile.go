@@ -7,12 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/option"
+	"github.com/belayproject/belay/lkg"
 )
 
 // Reconcile is one bounded pass: it probes what runs if that is due, reads the Source, adopts, promotes or rolls back,
@@ -45,7 +44,7 @@ func (s *Syncer[T]) Reconcile(ctx context.Context, node string) (requeueAfter ti
 	if err := s.acquireRun(); err != nil {
 		return 0, err
 	}
-	defer s.running.Store(false)
+	defer s.calls.running.Store(false)
 	if requeueAfter, err = s.reconcileOnce(ctx); err != nil {
 		return 0, err
 	}
@@ -60,7 +59,7 @@ func (s *Syncer[T]) acquireRun() error {
 	if s.live.snapshot().epoch == 0 {
 		return ErrNotStarted
 	}
-	if !s.running.CompareAndSwap(false, true) {
+	if !s.calls.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	return nil
@@ -93,7 +92,7 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 
 // syncIfDue reads the source, or says when that is due. Without a Watch, each call may be for a change of the source.
 func syncIfDue[T any](ctx context.Context, s *Syncer[T]) (time.Duration, error) {
-	isDue := s.notes.takeSync(!s.watching.Load())
+	isDue := s.notes.takeSync(!s.calls.watching.Load())
 	if s.o.Source == nil {
 		return 0, nil
 	}
@@ -122,14 +121,15 @@ func (s *Syncer[T]) Watch(ctx context.Context, changed func()) error {
 	if err != nil {
 		return err
 	}
-	if !s.watching.CompareAndSwap(false, true) {
+	if !s.calls.watching.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
-	defer s.watching.Store(false)
+	defer s.calls.watching.Store(false)
 	g := newGroup(ctx)
 	if s.o.Source != nil {
-		g.run(func(ctx context.Context) error { return s.keepWatching(ctx, s.o.Source.Watch) })
-		g.run(s.watchFollowed)
+		w := sourceWatcher{notes: s.notes, retryMin: s.o.RetryMin, retryMax: s.o.RetryMax}
+		g.run(func(ctx context.Context) error { return w.keepWatching(ctx, s.o.Source.Watch) })
+		g.run(func(ctx context.Context) error { return w.watchFollowed(ctx, s.o.Fetcher) })
 	}
 	g.run(func(ctx context.Context) error {
 		for pause(ctx, 0, s.notes.caller) {
@@ -138,47 +138,6 @@ func (s *Syncer[T]) Watch(ctx context.Context, changed func()) error {
 		return nil
 	})
 	return g.wait()
-}
-
-// keepWatching calls watch again and again, backing off while there is none. Each new watch is followed by a pass, for
-// what was missed in between.
-func (s *Syncer[T]) keepWatching(ctx context.Context, watch func(context.Context, func()) error) error {
-	b := s.retryBackoff()
-	for ctx.Err() == nil {
-		began := time.Now()
-		_ = watch(ctx, s.notes.stirSource) // what is wrong shows when the source is read
-		if time.Since(began) > s.o.RetryMax {
-			b.Reset()
-		}
-		s.notes.stirSource()
-		if !pause(ctx, jittered(b.Next()), nil) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// watchFollowed watches the object that is followed, until another one is.
-func (s *Syncer[T]) watchFollowed(ctx context.Context) error {
-	fetcher, ok := s.o.Fetcher.(FollowFetcher)
-	if !ok {
-		return nil
-	}
-	for more := true; more; {
-		spec := s.notes.toFollow()
-		g := newGroup(ctx)
-		if spec != (Spec{}) {
-			g.run(func(ctx context.Context) error {
-				return s.keepWatching(ctx, func(ctx context.Context, changed func()) error {
-					return fetcher.WatchObject(ctx, spec, changed)
-				})
-			})
-		}
-		more = pause(ctx, 0, s.notes.object)
-		g.cancel(nil)
-		_ = g.wait()
-	}
-	return nil
 }
 
 // A pass does what is due of one kind, and says when it wants to be called again.
@@ -249,6 +208,61 @@ func (s *Syncer[T]) syncPass(ctx context.Context) (time.Duration, error) {
 	return again, nil
 }
 
+// syncSource reads the source once and does what follows from it. A positive duration asks for another pass then.
+func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err error) {
+	if s.notes.isStale() {
+		s.reports.forgetLanded()
+	}
+	spec, err := askSource(ctx, s.o.Source, s.o.CallTimeout)
+	var refused *lkg.BadEntry
+	switch {
+	case err != nil:
+	case spec == nil:
+		s.notes.follow(Spec{})
+		err = s.adopter.resetToLocal(ctx)
+	default:
+		s.notes.follow(*spec)
+		again, refused, err = s.adopter.takeSpec(ctx, *spec, &s.schedule.delay)
+	}
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	s.live.update(func(l *live[T]) {
+		l.sync.pending = s.schedule.delay.pendingEdit(l.active.Ref, again, s.o.FollowJitter)
+	})
+	var ask *restartError
+	if errors.As(err, &ask) {
+		s.adopter.noteOutcome(ctx, spec, refused, nil)
+		wake(s.notes.report)
+		return 0, err
+	}
+	s.adopter.noteOutcome(ctx, spec, refused, err)
+	wake(s.notes.report)
+	if err == nil {
+		st := s.tracker.State()
+		err = s.adopter.checker.objects.pruneUnnamed(ctx, &st)
+		s.live.update(func(l *live[T]) { l.extra = err })
+		if err != nil {
+			wake(s.notes.report)
+		}
+	}
+	return again, err
+}
+
+// askSource asks what is wanted, with a deadline.
+func askSource(ctx context.Context, source Source, timeout time.Duration) (*Spec, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	spec, err := source.Desired(ctx)
+	if err != nil || spec == nil {
+		return nil, err
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	return spec, nil
+}
+
 // healthPass probes what runs, and promotes, leaves or rejects it, each ProbeInterval, for as long as
 // it is in use. It needs no server.
 func (s *Syncer[T]) healthPass(ctx context.Context) (time.Duration, error) {
@@ -289,77 +303,4 @@ func (s *Syncer[T]) reportPass(ctx context.Context) (again time.Duration, err er
 	}
 	s.schedule.report.Reset()
 	return again, nil
-}
-
-// notes wake the passes, and the caller of Reconcile.
-type notes struct {
-	sync, report, caller, object chan struct{}
-	stirred, own                 atomic.Bool // why the next look at the source was asked for
-
-	mu       sync.Mutex
-	followed Spec // zero: none; guarded by mu
-}
-
-func newNotes() *notes {
-	one := func() chan struct{} { return make(chan struct{}, 1) }
-	return &notes{sync: one(), report: one(), caller: one(), object: one()}
-}
-
-// stirSource asks for a look at the source because the world may have changed: what was reported is compared with it
-// again.
-func (n *notes) stirSource() {
-	n.stirred.Store(true)
-	wake(n.sync)
-	wake(n.caller)
-}
-
-// takeSync takes the note that the source is to be looked at, if there is one, and makes one if the world may have
-// changed.
-func (n *notes) takeSync(changed bool) bool {
-	if changed {
-		n.stirred.Store(true)
-	}
-	select {
-	case <-n.sync:
-		return true
-	default:
-		return changed
-	}
-}
-
-// compareOwn asks for a look at the source because this process has changed, and nothing else has.
-func (n *notes) compareOwn() {
-	n.own.Store(true)
-	wake(n.sync)
-}
-
-// announce asks for a report of what another call has changed.
-func (n *notes) announce() {
-	wake(n.report)
-	wake(n.caller)
-}
-
-// isStale says whether what was reported is to be compared with the world.
-func (n *notes) isStale() bool {
-	own, stirred := n.own.Swap(false), n.stirred.Swap(false)
-	return stirred || !own
-}
-
-// follow has the object of a spec watched that asks for it, and no other any more.
-func (n *notes) follow(spec Spec) {
-	if spec.Generation = 0; spec.Policy != Follow {
-		spec = Spec{}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.followed != spec {
-		n.followed = spec
-		wake(n.object)
-	}
-}
-
-func (n *notes) toFollow() Spec {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.followed
 }

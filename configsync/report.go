@@ -121,7 +121,7 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 		return Status{}
 	}
 	st := s.tracker.State()
-	next := s.next(ctx, now, now.recorded)
+	next := now.nextVerdict(ctx, st, s.o.Policy, now.recorded)
 	v := now.view()
 	v.child, v.startTime = s.probes.askChild(ctx), max(s.o.ProbeInterval, leastStartTime)
 	return describe(st, v, next)

@@ -6,6 +6,7 @@ package configsync
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Policy says what an edit of the source object, made in place, means to the node.
@@ -87,4 +88,26 @@ func (e *InvalidError) Error() string {
 		return "invalid NodeConfigSource, " + e.Problem
 	}
 	return "invalid NodeConfigSource, " + e.Field + ": " + e.Problem
+}
+
+// CheckObject says whether obj is the object that spec names and may be used under its policy. Its errors wrap
+// [ErrMismatch] and [ErrMutable]; a Fetcher may use it, the Syncer always does.
+func CheckObject(spec Spec, obj Object) error {
+	if err := validateUID(obj.UID); err != nil {
+		return fmt.Errorf("%w: %w", ErrMismatch, err)
+	}
+	name := obj.Namespace + "/" + obj.Name
+	if want := spec.Namespace + "/" + spec.Name; name != want {
+		return fmt.Errorf("%w: want %q, got %q", ErrMismatch, want, name)
+	}
+	if spec.UID != "" && spec.UID != obj.UID {
+		return fmt.Errorf("%w: %q has UID %q, the source names UID %q", ErrMismatch, name, obj.UID, spec.UID)
+	}
+	if got := obj.Digest(); spec.Digest != "" && spec.Digest != got {
+		return fmt.Errorf("%w: %q has digest %s, the source names %s", ErrMismatch, name, got, spec.Digest)
+	}
+	if spec.Policy == Pin && spec.Digest == "" && !obj.Immutable {
+		return fmt.Errorf("%q: %w: set immutable: true on it, or digest or policy %q in the source", name, ErrMutable, Follow)
+	}
+	return nil
 }

@@ -54,8 +54,8 @@ func (s *Steered[T]) entry(ctx context.Context, b *book[T], config string) (text
 		if r.IsLocal() || !s.wanted.is(config, r) {
 			continue
 		}
-		if obj, err := s.checker.objects.load(ctx, r); err == nil {
-			return []byte(obj.Data[s.checker.keyFor(r.Key)]), true
+		if obj, err := s.adopter.checker.objects.load(ctx, r); err == nil {
+			return []byte(obj.Data[s.adopter.checker.keyFor(r.Key)]), true
 		}
 	}
 	r, err := s.want(ctx, record{}, config)
@@ -63,6 +63,6 @@ func (s *Steered[T]) entry(ctx context.Context, b *book[T], config string) (text
 		return nil, false
 	}
 	spec := Spec{Namespace: r.Spec.Namespace, Name: r.Spec.Name, UID: r.Spec.UID, Key: r.Spec.Key, Digest: r.Spec.Digest}
-	obj, err := s.fetch(ctx, spec)
-	return []byte(obj.Data[s.checker.keyFor(spec.Key)]), err == nil
+	obj, err := s.adopter.fetch(ctx, spec)
+	return []byte(obj.Data[s.adopter.checker.keyFor(spec.Key)]), err == nil
 }

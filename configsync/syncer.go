@@ -28,21 +28,23 @@ var ErrNotStarted = errors.New("configsync: Bootstrap has not chosen a config ye
 type Syncer[T any] struct {
 	o       Options[T]
 	tracker *lkg.Tracker
-	checker *checker[T]
-
-	// turn is held by whoever records a start or a health report, so that no report of one run is credited to the next.
-	turn semaphore
-	// restarting is held by whoever compares what runs with what should run and acts on it.
-	restarting semaphore
-
-	notes             *notes
-	running, watching atomic.Bool // by Run or Reconcile, by Run or Watch
-	schedule          schedule    // of the call that has set running
-
 	live    *liveState[T]
-	probes  prober
-	acks    ackKeeper[T]
-	reports *reportSender
+
+	adopter  *adopter[T]
+	restarts *restartControl[T]
+	probes   prober
+	acks     ackKeeper[T]
+	reports  *reportSender
+
+	notes    *notes
+	calls    callState
+	schedule schedule // of the call that has set calls.running
+}
+
+// A callState says which calls that may not go on twice at a time go on.
+type callState struct {
+	running  atomic.Bool // Run or Reconcile
+	watching atomic.Bool // Run or Watch
 }
 
 // New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the option
@@ -59,20 +61,28 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 		o.Store = nowhere{}
 	}
 	o.Probes = withChild(o.Probes, o.Restarter)
-	s := &Syncer[T]{
-		o: o, checker: newChecker(&o), live: &liveState[T]{}, turn: newSemaphore(), restarting: newSemaphore(),
-		notes: newNotes(),
-	}
-	s.schedule = newSchedule(s.retryBackoff())
-	s.tracker, err = lkg.NewTracker(ctx, o.Store, lkg.Options{
-		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.checker.objects.keepGood, Binary: o.Binary,
+	check := newChecker(&o)
+	tracker, err := lkg.NewTracker(ctx, o.Store, lkg.Options{
+		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: check.objects.keepGood, Binary: o.Binary,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configsync: reading the records: %w", err)
 	}
-	s.probes = newProber(withBaselines(o.Probes, o.Store, s.tracker), o.Restarter, o.ProbeTimeout)
+	s := &Syncer[T]{
+		o: o, tracker: tracker, live: newLiveState[T](), notes: newNotes(),
+		schedule: newSchedule(retryBackoff(o.RetryMin, o.RetryMax)),
+	}
+	s.probes = newProber(withBaselines(o.Probes, o.Store, tracker), o.Restarter, o.ProbeTimeout)
 	s.acks = ackKeeper[T]{ack: o.Ack, store: o.Store, bootID: o.BootID, timeout: o.ProbeTimeout, live: s.live}
 	s.reports = &reportSender{to: o.Reporter, timeout: o.CallTimeout, status: s.status, turn: newSemaphore()}
+	s.restarts = &restartControl[T]{
+		restarter: o.Restarter, policy: o.Policy, retryMax: o.RetryMax, probes: s.probes.probes,
+		before: o.BeforeRestart, status: s.status, tracker: tracker, live: s.live, turn: newSemaphore(),
+	}
+	s.adopter = &adopter[T]{
+		fetcher: o.Fetcher, timeout: o.CallTimeout, jitter: o.FollowJitter,
+		checker: check, tracker: tracker, live: s.live, restarts: s.restarts,
+	}
 	return s, nil
 }
 
@@ -87,15 +97,15 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 	if err := s.isMade(); err != nil {
 		return none, err
 	}
-	if err := s.turn.acquire(ctx); err != nil {
+	if err := s.live.turn.acquire(ctx); err != nil {
 		return none, err
 	}
-	defer s.turn.release()
+	defer s.live.turn.release()
 	startErr := s.tracker.Start(ctx, exit)
 	if startErr != nil && !isRecordError(startErr) {
 		return none, startErr
 	}
-	b, st := newBook(s.checker), s.tracker.State()
+	b, st := newBook(s.adopter.checker), s.tracker.State()
 	b.judgeAgain(ctx, &st)
 	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	if err != nil && !isRecordError(err) {
@@ -132,11 +142,11 @@ func (s *Syncer[T]) Run(ctx context.Context) error {
 	if err := s.acquireRun(); err != nil {
 		return err
 	}
-	defer s.running.Store(false)
-	if s.watching.Load() {
+	defer s.calls.running.Store(false)
+	if s.calls.watching.Load() {
 		return ErrRunning
 	}
-	s.schedule = newSchedule(s.retryBackoff())
+	s.schedule = newSchedule(retryBackoff(s.o.RetryMin, s.o.RetryMax))
 	g := newGroup(ctx)
 	g.run(func(ctx context.Context) error { return s.Watch(ctx, func() {}) })
 	if s.o.Source != nil {
@@ -158,7 +168,7 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	}
 	wake(s.notes.sync)
 	s.notes.announce()
-	return s.settleIfRunning(ctx)
+	return s.restarts.restartIfRunning(ctx)
 }
 
 // Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it
@@ -171,7 +181,7 @@ func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error 
 		return err
 	}
 	s.notes.announce()
-	return s.settleIfRunning(ctx)
+	return s.restarts.restartIfRunning(ctx)
 }
 
 // UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known good
@@ -194,7 +204,7 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 		return err
 	}
 	s.notes.announce()
-	return s.settleIfRunning(ctx)
+	return s.restarts.restartIfRunning(ctx)
 }
 
 // Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts
@@ -207,14 +217,6 @@ func (s *Syncer[T]) Stopping(ctx context.Context) error {
 		return err
 	}
 	return s.acks.endWait(ctx, s.live.snapshot(), s.tracker.State())
-}
-
-// settleIfRunning acts at once where something runs; otherwise the next start does.
-func (s *Syncer[T]) settleIfRunning(ctx context.Context) error {
-	if s.live.snapshot().epoch == 0 || s.o.Restarter == nil {
-		return nil
-	}
-	return s.settle(ctx, false)
 }
 
 // withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to
