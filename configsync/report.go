@@ -5,13 +5,12 @@ package configsync
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/belayproject/belay/lkg"
 )
 
 // Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It takes
@@ -107,89 +106,56 @@ func settled(s Status) Status {
 // numbers are those of a text, with the letters of a duration.
 var numbers = regexp.MustCompile(`[0-9]+([.:][0-9]+)*((ns|us|µs|ms|s|m|h)\b)?([0-9]+(s|m))*`)
 
-// Status returns what the Syncer knows now. Before the first Bootstrap it is the zero Status. It may read the Store.
-func (s *Syncer[T]) Status() Status {
-	return s.status(context.Background()) //nolint:forbidigo // it waits for nothing that a context could end
+// Joined returns a Reporter that tells all of the given ones, at the same time, so that one that hangs doesn't keep the others from
+// reporting. Its Report returns when all have returned, with their errors joined in the order of the arguments. Nil ones are left out.
+func Joined(reporters ...Reporter) Reporter {
+	return joined(slices.DeleteFunc(slices.Clone(reporters), func(r Reporter) bool { return r == nil }))
 }
 
-func (s *Syncer[T]) status(ctx context.Context) Status {
-	if s.isMade() != nil {
-		return Status{}
+type joined []Reporter
+
+// Report tells every Reporter.
+func (j joined) Report(ctx context.Context, s Status) error {
+	errs := make([]error, len(j))
+	var wg sync.WaitGroup
+	for i, r := range j {
+		wg.Go(func() { errs[i] = r.Report(ctx, s) })
 	}
-	now := s.live.snapshot()
-	if now.epoch == 0 {
-		return Status{}
-	}
-	st := s.tracker.State()
-	next := now.nextVerdict(ctx, st, s.o.Policy, now.recorded)
-	v := now.view()
-	v.child, v.startTime = s.probes.askChild(ctx), max(s.o.ProbeInterval, leastStartTime)
-	return describe(st, v, next)
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
-// isWrong reports whether a source was found to be wrong, rather than not found.
-func isWrong(k lkg.OutcomeKind) bool {
-	return k == lkg.DesiredInvalid || k == lkg.DesiredMissing || k == lkg.DesiredMismatch
+// headStart is how long the others wait at the most for the one that is told first.
+const headStart = time.Second
+
+// First returns a Reporter that tells one of the given ones before the others: it is for the report that somebody waits for, so that it is not behind
+// reports of the same news that nobody does, of this node or, where many report at once, of others. The rest are told at the same time when it has
+// returned, or after a second, so that one that hangs doesn't keep the others from reporting. Its Report returns when all have returned, with
+// their errors joined in the order of the arguments. Nil ones are left out.
+func First(reporter Reporter, rest ...Reporter) Reporter {
+	if reporter == nil {
+		return Joined(rest...)
+	}
+	return first{reporter, Joined(rest...)}
 }
 
-// describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its
-// condition is the newer knowledge. What is on record as wrong with the source is so until this process has asked it.
-func describe(st lkg.State, now view, next lkg.Verdict) Status {
-	out := Status{
-		Assigned: st.Current.Ref, Active: now.verdict.Use, LastKnownGood: st.LastKnownGood,
-		Local: string(now.verdict.Origin), Alarm: now.verdict.Alarm, StartedAt: now.startedAt,
-		ObservedGeneration: now.sync.generation, Condition: now.verdict.Condition,
-	}
-	if next.Use.Same(now.verdict.Use) && (now.sync.found || !isWrong(st.Desired.Kind)) {
-		out.Condition = next.Condition
-	}
-	if r := now.sync.refused; r != nil && !st.Current.Ref.Same(r.Ref) {
-		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: r.Reason, Message: out.Condition.Message}
-	}
-	if bad := st.BadEntry(now.verdict.Use); bad != nil {
-		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: bad.Reason, Message: out.Condition.Message}
-	}
-	if out.Alarm == "" {
-		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor)
-	}
-	out.trouble(now)
-	out.addHealth(now)
-	out.Rejected = slices.Clone(st.Bad)
-	slices.Reverse(out.Rejected)
-	out.Trial, out.Pending = trialStatus(st, now, next), now.sync.pending
-	return out
-}
+type first struct{ reporter, rest Reporter }
 
-// trouble adds what is in the way. What is known to be bad stays so while the source is merely silent.
-func (s *Status) trouble(now view) {
-	err := now.sync.err
-	if err == nil {
-		err = now.storage
+// Report tells every Reporter.
+func (f first) Report(ctx context.Context, s Status) error {
+	var errs [2]error
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		errs[0] = f.reporter.Report(ctx, s)
+	}()
+	start := time.NewTimer(headStart)
+	defer start.Stop()
+	select {
+	case <-told:
+	case <-start.C:
 	}
-	if err == nil {
-		return
-	}
-	s.Error = err.Error()
-	if s.Condition.Status == lkg.StatusFalse && (now.sync.err == nil || now.sync.silent) {
-		return
-	}
-	s.Condition = now.verdict.Unclear(s.Error)
-}
-
-// trialStatus is nil unless what runs is on trial.
-func trialStatus(st lkg.State, now view, next lkg.Verdict) *TrialStatus {
-	if !st.OnTrial() || !now.verdict.Use.Same(st.Current.Ref) {
-		return nil
-	}
-	t := &TrialStatus{
-		Since: st.Current.At, Needed: now.limits.Trial,
-		Counted: next.Counted, Allowed: now.limits.CrashLoopThreshold, Failing: slices.Clone(now.run.failing),
-	}
-	if st.Soak.Assignment == st.Current.ID { // until the first health report the record is that of the config before
-		t.Healthy = st.Soak.Accumulated
-	}
-	for _, i := range next.Ignored {
-		t.Ignored = append(t.Ignored, string(i.Start.Cause)+": "+i.Why)
-	}
-	return t
+	errs[1] = f.rest.Report(ctx, s)
+	<-told
+	return errors.Join(errs[0], errs[1])
 }
