@@ -223,3 +223,15 @@ func (r Ref) hasContent(other Ref) bool {
 
 // IsLocal reports whether r is the local config.
 func (r Ref) IsLocal() bool { return r.Same(Ref{}) }
+
+// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good one
+// and the one before it that is not listed as bad, and not left for how its runs ended.
+func (s *State) nextPrevious() Ref {
+	c := s.openCase()
+	for _, r := range []Ref{s.LastKnownGood, s.Previous} {
+		if !r.IsLocal() && s.badEntry(r) == nil && !c.hasSuspect(r) && c.findFallen(r) == nil {
+			return r
+		}
+	}
+	return Ref{}
+}

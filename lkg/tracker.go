@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// flushEvery is how much healthy time may be added up before it is written.
-const flushEvery = 10 * time.Second
-
 // Options of a Tracker.
 type Options struct {
 	// Version of the agent. Required. Beliefs of other versions are never read.
@@ -38,7 +35,6 @@ type Options struct {
 // Errors of the store wrap [ErrRecord]. After one, what is known about good and bad configs stays in memory and is
 // written with the next write of the same record; what was asked for (an assignment, a reset) did not happen.
 type Tracker struct {
-	store Store
 	o     Options
 	shown atomic.Pointer[State] // what State shows; replaced at the end of each call, never changed
 
@@ -48,10 +44,7 @@ type Tracker struct {
 	good source
 
 	presentRun
-	unsaved    time.Duration // healthy time not yet written
-	keptSum    time.Duration // Soak.Sum as it was written last
-	dirtyBad   bool          // memory is ahead of the bad-configs record
-	dirtyTrial bool          // memory is ahead of the trial record
+	records recordWriter
 }
 
 // A presentRun is what a Tracker knows of the start that it has recorded.
@@ -74,7 +67,8 @@ func NewTracker(ctx context.Context, store Store, o Options) (*Tracker, error) {
 	if o.ID == nil {
 		o.ID = rand.Text
 	}
-	t := &Tracker{store: store, o: o, turn: make(chan struct{}, 1), s: l.state, cur: l.current, good: l.good}
+	t := &Tracker{o: o, turn: make(chan struct{}, 1), s: l.state, cur: l.current, good: l.good}
+	t.records = recordWriter{store: store, version: o.Version}
 	t.s.BootID = o.BootID
 	t.show()
 	t.turn <- struct{}{}
@@ -118,40 +112,4 @@ func (t *Tracker) now() time.Time {
 		return time.Unix(0, 0).UTC()
 	}
 	return now
-}
-
-// put writes a record that encode makes.
-func (t *Tracker) put(ctx context.Context, op, stream string, encode func() ([]byte, error)) error {
-	payload, err := encode()
-	if err == nil {
-		err = t.store.Put(ctx, stream, payload)
-	}
-	if err != nil {
-		return &recordError{op, stream, err}
-	}
-	return nil
-}
-
-func (t *Tracker) putStartups(ctx context.Context, op string) error {
-	return t.put(ctx, op, beliefStream(t.o.Version, beliefStartups), func() ([]byte, error) {
-		return encodeStartups(t.s.Starts)
-	})
-}
-
-func (t *Tracker) putTrial(ctx context.Context, op string) error {
-	t.dirtyTrial = true
-	err := t.put(ctx, op, beliefStream(t.o.Version, beliefTrial), func() ([]byte, error) { return encodeTrial(&t.s) })
-	if err == nil {
-		t.dirtyTrial, t.unsaved, t.keptSum = false, 0, t.s.Soak.Sum
-	}
-	return err
-}
-
-func (t *Tracker) putBad(ctx context.Context, op string) error {
-	t.dirtyBad = true
-	err := t.put(ctx, op, beliefStream(t.o.Version, beliefBad), func() ([]byte, error) { return encodeBad(t.s.Bad) })
-	if err == nil {
-		t.dirtyBad = false
-	}
-	return err
 }

@@ -45,7 +45,7 @@ func (t *Tracker) anew(next source) source {
 }
 
 func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error {
-	if err := t.put(ctx, op, streamCurrent, next.encode); err != nil {
+	if err := t.records.put(ctx, op, streamCurrent, next.encode); err != nil {
 		return err
 	}
 	t.cur, t.s.Current, t.s.CurrentLost = next, next.assignment(), false
@@ -54,7 +54,7 @@ func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error 
 }
 
 func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
-	if err := t.put(ctx, op, streamLastKnownGood, next.encode); err != nil {
+	if err := t.records.put(ctx, op, streamLastKnownGood, next.encode); err != nil {
 		return err
 	}
 	t.good, t.s.LastKnownGoodLost = next, false
@@ -98,7 +98,7 @@ func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
 	if o.At.IsZero() {
 		o.At = t.now()
 	}
-	if err := t.put(ctx, "recording the desired source", streamDesired, o.encode); err != nil {
+	if err := t.records.put(ctx, "recording the desired source", streamDesired, o.encode); err != nil {
 		return err
 	}
 	t.s.Desired = o
@@ -136,7 +136,7 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 	}
 	old := t.s.Bad
 	t.s.Bad = kept
-	if err := t.putBad(ctx, op); err != nil {
+	if err := t.records.putBad(ctx, op, &t.s); err != nil {
 		t.s.Bad = old
 		return err
 	}
@@ -151,7 +151,7 @@ func closeCase(ctx context.Context, t *Tracker) error {
 	}
 	t.s.Case = nil
 	t.s.settleStarts(settlement{all: true})
-	return t.putTrial(ctx, op)
+	return t.records.putTrial(ctx, op, &t.s)
 }
 
 // restartTrial gives the current config a new assignment. If it runs, its run is the first of the new one.
@@ -162,7 +162,7 @@ func (t *Tracker) restartTrial(ctx context.Context, op string) error {
 	}
 	last := t.s.lastStart()
 	last.Assignment, last.N = t.s.Current.ID, 1
-	return t.putTrial(ctx, op)
+	return t.records.putTrial(ctx, op, &t.s)
 }
 
 // Reject lists a config as bad on somebody's word. The next start avoids it, and the next health report about it says
@@ -177,10 +177,7 @@ func (t *Tracker) Reject(ctx context.Context, r Ref, reason string) error {
 	}
 	defer leave()
 	e := BadEntry{Ref: r, Time: t.now(), Reason: reasonPerson(r, reason), Evidence: "rejected by request"}
-	if !t.s.addBad(e) && !t.dirtyBad {
-		return nil
-	}
-	return t.putBad(ctx, "rejecting a config")
+	return t.records.listBad(ctx, "rejecting a config", &t.s, e)
 }
 
 // validate says what a reference needs in order to be recorded.
@@ -216,8 +213,5 @@ func (t *Tracker) Refuse(ctx context.Context, r Ref, c Check) error {
 	}
 	defer leave()
 	e.Time, e.Evidence = t.now(), evidence(0, nil, c.Err)
-	if !t.s.addBad(e) && !t.dirtyBad {
-		return nil
-	}
-	return t.putBad(ctx, "refusing a config")
+	return t.records.listBad(ctx, "refusing a config", &t.s, e)
 }

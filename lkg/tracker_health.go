@@ -6,7 +6,6 @@ package lkg
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as the
@@ -36,10 +35,10 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 			return p, err
 		}
 	}
-	if changed := applyCase(t, p.Case, p.settle); changed || t.dirtyTrial {
-		return p, t.putTrial(ctx, "recording what a health report has shown")
+	if changed := applyCase(t, p.Case, p.settle); changed || t.records.dirtyTrial {
+		return p, t.records.putTrial(ctx, "recording what a health report has shown", &t.s)
 	}
-	return p, t.saveHealth(ctx, added)
+	return p, t.records.saveHealth(ctx, added, &t.s)
 }
 
 // applyCase takes a case into memory, and settles the starts so far. It reports whether there is something to write.
@@ -60,20 +59,7 @@ func (t *Tracker) rejectByHealth(ctx context.Context, p *Progress) error {
 	if p.Rejected.Time.IsZero() {
 		p.Rejected.Time, p.Rejected.Binary = t.now(), t.s.Binary
 	}
-	if !t.s.addBad(*p.Rejected) && !t.dirtyBad {
-		return nil
-	}
-	return t.putBad(ctx, "recording the rejected config")
-}
-
-// saveHealth writes added-up healthy time, and how long the run is healthy by now, not too often.
-func (t *Tracker) saveHealth(ctx context.Context, added time.Duration) error {
-	t.unsaved += max(added, 0)
-	longer := t.s.Soak.Sum >= max(flushEvery, 2*t.keptSum) && hasUnsettled(&t.s)
-	if t.unsaved < flushEvery && !longer {
-		return nil
-	}
-	return t.putTrial(ctx, "recording healthy time")
+	return t.records.listBad(ctx, "recording the rejected config", &t.s, *p.Rejected)
 }
 
 // promote replaces the last known good config by the current one, in one write.
@@ -85,20 +71,8 @@ func (t *Tracker) promote(ctx context.Context) error {
 		}
 	}
 	next := t.cur
-	next.previous, next.promotedAt = t.nextPrevious(), t.now()
+	next.previous, next.promotedAt = t.s.nextPrevious(), t.now()
 	return t.putGood(ctx, op, next)
-}
-
-// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good one
-// and the one before it that is not listed as bad, and not left for how its runs ended.
-func (t *Tracker) nextPrevious() Ref {
-	c := t.s.openCase()
-	for _, r := range []Ref{t.s.LastKnownGood, t.s.Previous} {
-		if !r.IsLocal() && t.s.badEntry(r) == nil && !c.hasSuspect(r) && c.findFallen(r) == nil {
-			return r
-		}
-	}
-	return Ref{}
 }
 
 // Promote makes the running current config the last known good one on somebody's word, without waiting for its trial.

@@ -6,6 +6,7 @@ package lkg
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/belayproject/belay/internal/option"
 )
@@ -25,26 +26,25 @@ func (t *Tracker) Start(ctx context.Context, e Exit) error {
 	if t.o.Binary != nil {
 		t.s.Binary = t.o.Binary()
 	}
-	t.addStart(e)
-	if err := t.putStartups(ctx, op); err != nil {
+	t.s.beginRun(e, t.now())
+	if err := t.records.putStartups(ctx, op, t.s.Starts); err != nil {
 		return err
 	}
-	if err := t.putTrial(ctx, op); err != nil {
+	if err := t.records.putTrial(ctx, op, &t.s); err != nil {
 		return err
 	}
 	t.recorded = true
 	return nil
 }
 
-// addStart puts the start into memory, and begins a new run.
-func (t *Tracker) addStart(e Exit) {
-	s := &t.s
+// beginRun takes up a start at that time, which begins a new run. e is how the run before ended.
+func (s *State) beginRun(e Exit, at time.Time) {
 	if e.Kind == ExitCounted && s.isBegun() {
 		s.Soak = s.Soak.nextRun()
 		return
 	}
 	prev, marker := s.lastStart(), s.freshMarker()
-	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
+	st := Start{At: at, BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
 	now := moment{st.At, s.BootID}
 	st.Cause, st.Detail = classify(s.lastEvidence(), marker, now, e)
 	if marker.announces(s.lastEvidence(), now) {
@@ -111,20 +111,20 @@ func (t *Tracker) Decide(ctx context.Context, limits func(Ref) Limits, check fun
 func (t *Tracker) record(ctx context.Context, v *Verdict) error {
 	if v.NewlyRejected {
 		v.Rejected.Time = t.now()
-		t.dirtyBad = t.s.addBad(*v.Rejected) || t.dirtyBad
+		t.records.dirtyBad = t.s.addBad(*v.Rejected) || t.records.dirtyBad
 	}
 	if bad := v.after.bad; bad != nil {
 		bad.Time = t.now()
-		t.dirtyBad = t.s.addBad(*bad) || t.dirtyBad
+		t.records.dirtyBad = t.s.addBad(*bad) || t.records.dirtyBad
 	}
 	t.note(v)
-	if t.dirtyBad {
-		if err := t.putBad(ctx, "recording the rejected config"); err != nil {
+	if t.records.dirtyBad {
+		if err := t.records.putBad(ctx, "recording the rejected config", &t.s); err != nil {
 			return err
 		}
 	}
-	if t.dirtyTrial {
-		return t.putTrial(ctx, "recording the decision")
+	if t.records.dirtyTrial {
+		return t.records.putTrial(ctx, "recording the decision", &t.s)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (t *Tracker) record(ctx context.Context, v *Verdict) error {
 // note puts what the start uses, and the case, into memory.
 func (t *Tracker) note(v *Verdict) {
 	if applyCase(t, v.Case, v.after.settle) {
-		v.Case, t.dirtyTrial = t.s.Case, true
+		v.Case, t.records.dirtyTrial = t.s.Case, true
 	}
 	if !t.started {
 		return // a caller that asks without a start changes no evidence
@@ -140,14 +140,14 @@ func (t *Tracker) note(v *Verdict) {
 	last, used := t.s.lastStart(), usedBy(&t.s, v.Role, v.Use)
 	if last.Used == (Used{}) && last.Assignment != t.s.Current.ID {
 		last.Assignment, last.N = t.s.Current.ID, 1 // assigned since the start: it runs what is assigned now
-		t.dirtyTrial = true
+		t.records.dirtyTrial = true
 	}
 	if last.Used != used {
 		if !last.After.is(v.Use) {
 			t.s.Soak.Sum, t.s.Soak.Failed = 0, 0
 		}
 		last.Used = used
-		t.dirtyTrial = true
+		t.records.dirtyTrial = true
 	}
 }
 
@@ -163,7 +163,7 @@ func (t *Tracker) PlanRestart(ctx context.Context, kind Cause) error {
 	}
 	defer leave()
 	m := restartMarker{ID: t.o.ID(), At: t.now(), Kind: kind, BootID: t.s.BootID}
-	if err := t.put(ctx, "planning a restart", streamMarker, m.encode); err != nil {
+	if err := t.records.put(ctx, "planning a restart", streamMarker, m.encode); err != nil {
 		return err
 	}
 	t.s.Marker = &m

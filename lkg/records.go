@@ -202,3 +202,72 @@ func (l *loaded) beliefs(version string, read reader) {
 	}
 	s.prune()
 }
+
+// flushEvery is how much healthy time may be added up before it is written.
+const flushEvery = 10 * time.Second
+
+// A recordWriter writes the records of a [Tracker], and knows which of them memory is ahead of. Its errors wrap
+// [ErrRecord].
+type recordWriter struct {
+	store      Store
+	version    string        // of the agent, which has beliefs of its own
+	unsaved    time.Duration // healthy time not yet written
+	keptSum    time.Duration // Soak.Sum as it was written last
+	dirtyBad   bool          // memory is ahead of the bad-configs record
+	dirtyTrial bool          // memory is ahead of the trial record
+}
+
+// put writes a record that encode makes.
+func (w *recordWriter) put(ctx context.Context, op, stream string, encode func() ([]byte, error)) error {
+	payload, err := encode()
+	if err == nil {
+		err = w.store.Put(ctx, stream, payload)
+	}
+	if err != nil {
+		return &recordError{op, stream, err}
+	}
+	return nil
+}
+
+func (w *recordWriter) putStartups(ctx context.Context, op string, starts []Start) error {
+	return w.put(ctx, op, beliefStream(w.version, beliefStartups), func() ([]byte, error) {
+		return encodeStartups(starts)
+	})
+}
+
+func (w *recordWriter) putTrial(ctx context.Context, op string, s *State) error {
+	w.dirtyTrial = true
+	err := w.put(ctx, op, beliefStream(w.version, beliefTrial), func() ([]byte, error) { return encodeTrial(s) })
+	if err == nil {
+		w.dirtyTrial, w.unsaved, w.keptSum = false, 0, s.Soak.Sum
+	}
+	return err
+}
+
+func (w *recordWriter) putBad(ctx context.Context, op string, s *State) error {
+	w.dirtyBad = true
+	err := w.put(ctx, op, beliefStream(w.version, beliefBad), func() ([]byte, error) { return encodeBad(s.Bad) })
+	if err == nil {
+		w.dirtyBad = false
+	}
+	return err
+}
+
+// listBad lists a config as bad. One that is listed keeps its first reason, and is written only if it is not yet on
+// record.
+func (w *recordWriter) listBad(ctx context.Context, op string, s *State, e BadEntry) error {
+	if !s.addBad(e) && !w.dirtyBad {
+		return nil
+	}
+	return w.putBad(ctx, op, s)
+}
+
+// saveHealth writes added-up healthy time, and how long the run is healthy by now, not too often.
+func (w *recordWriter) saveHealth(ctx context.Context, added time.Duration, s *State) error {
+	w.unsaved += max(added, 0)
+	longer := s.Soak.Sum >= max(flushEvery, 2*w.keptSum) && hasUnsettled(s)
+	if w.unsaved < flushEvery && !longer {
+		return nil
+	}
+	return w.putTrial(ctx, "recording healthy time", s)
+}
