@@ -14,15 +14,15 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Ack has every config on trial wait for a word from outside, as the commit of a router's config waits for its confirmation: who has lost the
-// way to the node by a config can't give it, and the node goes back by itself.
+// Ack has every config on trial wait for a word from outside, as the commit of a router's config waits for its
+// confirmation: who has lost the way to the node by a config can't give it, and the node goes back by itself.
 type Ack struct {
-	// Given says whether a config was acknowledged. It is asked in each round of probes until it says so, and again after each start. It
-	// must end with ctx. Trouble is no word. Required.
+	// Given says whether a config was acknowledged. It is asked in each round of probes until it says so, and again after
+	// each start. It must end with ctx. Trouble is no word. Required.
 	Given func(ctx context.Context, r lkg.Ref) (bool, error)
-	// Deadline is how long a config waits for it: 15 min for zero. Then it is rejected and left. It is a sum of monotonic time in which the
-	// config ran, over all its starts, reboots too, since it was assigned or last acknowledged: no restart begins it anew. A kill loses no
-	// more of it than Options.ProbeInterval.
+	// Deadline is how long a config waits for it: 15 min for zero. Then it is rejected and left. It is a sum of monotonic
+	// time in which the config ran, over all its starts, reboots too, since it was assigned or last acknowledged: no
+	// restart begins it anew. A kill loses no more of it than Options.ProbeInterval.
 	Deadline time.Duration
 }
 

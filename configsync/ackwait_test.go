@@ -34,8 +34,8 @@ func (n *node) restarts(times int, d time.Duration, end func()) {
 	}
 }
 
-// The deadline of an acknowledgement is one for a config, however often its agent is restarted or the machine boots meanwhile, and it is not held
-// against the one after it. Time in which nothing ran is not part of it.
+// The deadline of an acknowledgement is one for a config, however often its agent is restarted or the machine boots
+// meanwhile, and it is not held against the one after it. Time in which nothing ran is not part of it.
 func TestDeadlineOfTheAcknowledgementHoldsOverRestarts(t *testing.T) {
 	for name, again := range map[string]struct {
 		times int
@@ -85,7 +85,8 @@ func TestAKillDoesNotBeginTheWaitAnew(t *testing.T) {
 	})
 }
 
-// What was acknowledged has a whole deadline after the next start; and a record of the wait that can't be read, or written, is in nobody's way.
+// What was acknowledged has a whole deadline after the next start; and a record of the wait that can't be read, or
+// written, is in nobody's way.
 func TestAnAcknowledgementEndsTheWait(t *testing.T) {
 	var given atomic.Bool
 	waits(t, new(atomic.Int32), func(lkg.Ref) (bool, error) { return given.Load(), nil }, func(n *node) {

@@ -39,7 +39,9 @@ func (a *adopter[T]) resetToLocal(ctx context.Context) error {
 
 // takeSpec brings the node to the config that spec names, as far as it can be used. A positive duration is for how long
 // an edit in place waits for its turn.
-func (a *adopter[T]) takeSpec(ctx context.Context, spec Spec, delay *followDelay) (time.Duration, *lkg.BadEntry, error) {
+func (a *adopter[T]) takeSpec(
+	ctx context.Context, spec Spec, delay *followDelay,
+) (time.Duration, *lkg.BadEntry, error) {
 	cur := a.tracker.State().Current.Ref
 	if a.isHeld(ctx, cur, spec) {
 		return 0, nil, a.restarts.restartIfNeeded(ctx, false)
@@ -116,11 +118,11 @@ func (a *adopter[T]) findRefusal(ctx context.Context, ref lkg.Ref, obj Object) (
 		p, book := a.checker.checkObject(ctx, ref.Key, obj), a.live.snapshot().book
 		st = a.tracker.State()
 		if p.check.Outcome == lkg.CheckOK {
-			p.check = book.novel(ctx, &st, ref, p)
+			p.check = book.judgeChange(ctx, &st, ref, p)
 		}
 		switch p.check.Outcome {
 		case lkg.CheckOK:
-			book.enter(ref, p)
+			book.keepPage(ref, p)
 			return nil, nil
 		case lkg.CheckUnavailable, lkg.CheckUndecided:
 			return nil, fmt.Errorf("judging the config: %w", p.check.Err)
@@ -153,7 +155,7 @@ func (a *adopter[T]) adoptObject(ctx context.Context, spec Spec, ref lkg.Ref, ob
 
 // noteOutcome takes note of the result of a pass, in the records and for the status.
 func (a *adopter[T]) noteOutcome(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
-	found := outcome(spec, err)
+	found := describeOutcome(spec, err)
 	storage := a.tracker.SetDesired(ctx, found)
 	a.live.update(func(l *live[T]) {
 		l.sync.err, l.sync.refused, l.sync.found = err, refused, true
@@ -167,8 +169,8 @@ func (a *adopter[T]) noteOutcome(ctx context.Context, spec *Spec, refused *lkg.B
 	})
 }
 
-// outcome translates the result of a pass into what the next start needs to know.
-func outcome(spec *Spec, err error) lkg.Outcome {
+// describeOutcome translates the result of a pass into what the next start needs to know.
+func describeOutcome(spec *Spec, err error) lkg.Outcome {
 	var invalid *InvalidError
 	o := lkg.Outcome{Kind: lkg.DesiredCorrect}
 	switch {

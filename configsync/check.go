@@ -35,8 +35,9 @@ var ErrUndecided = errors.New("the object could not be judged")
 // While a required probe fails so, the trial stands still: no time is credited, and none counts as failing.
 var ErrBelow = errors.New("what every config needs does not work")
 
-// inspected turns the answer of an Inspector into that of a check. A panic of an Inspector is an error of the object.
-func inspected(ctx context.Context, all []Inspector, key string, o Object) (c lkg.Check) {
+// inspectObject turns the answer of an Inspector into that of a check. A panic of an Inspector is an error of the
+// object.
+func inspectObject(ctx context.Context, all []Inspector, key string, o Object) (c lkg.Check) {
 	defer func() {
 		if r := recover(); r != nil {
 			c = lkg.Check{Outcome: lkg.CheckInvalid, Err: fmt.Errorf("panic while inspecting %q of type %T", key, r)}
@@ -53,8 +54,8 @@ func inspected(ctx context.Context, all []Inspector, key string, o Object) (c lk
 	return lkg.Check{Outcome: lkg.CheckOK}
 }
 
-// recalled are proofs that give what they remember where they can, and ask nobody.
-func recalled(all []Inspector, g lkg.Getter) []Inspector {
+// recallProofs replaces each proof that can by one that gives what it remembers and runs nothing.
+func recallProofs(all []Inspector, g lkg.Getter) []Inspector {
 	out := make([]Inspector, 0, len(all))
 	for _, p := range all {
 		if r, ok := p.(interface {
@@ -113,7 +114,7 @@ func (c *checker[T]) checkStored(ctx context.Context, r lkg.Ref) page[T] {
 
 // checkObject judges an object of the source: first as it is, then what it holds.
 func (c *checker[T]) checkObject(ctx context.Context, key string, obj Object) page[T] {
-	if v := inspected(ctx, c.inspectors, key, obj); v.Outcome != lkg.CheckOK {
+	if v := inspectObject(ctx, c.inspectors, key, obj); v.Outcome != lkg.CheckOK {
 		return page[T]{obj: obj, check: v}
 	}
 	return c.decodeConfig(ctx, key, obj)
@@ -148,7 +149,8 @@ func (c *checker[T]) checkLocal(ctx context.Context) (p page[T]) {
 	return p
 }
 
-// decodeConfig decodes and validates an object. A panic of a codec or validator is an error of the config that caused it.
+// decodeConfig decodes and validates an object. A panic of a codec or validator is an error of the config that caused
+// it.
 func (c *checker[T]) decodeConfig(ctx context.Context, key string, obj Object) (p page[T]) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -240,13 +242,13 @@ func (b *book[T]) page(ctx context.Context, r lkg.Ref) page[T] {
 		p = b.checker.checkStored(ctx, r)
 	}
 	if !open(p.check) {
-		b.enter(r, p)
+		b.keepPage(r, p)
 	}
 	return p
 }
 
-// enter keeps what was judged outside the book.
-func (b *book[T]) enter(r lkg.Ref, p page[T]) {
+// keepPage keeps what was judged outside the book.
+func (b *book[T]) keepPage(r lkg.Ref, p page[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen[keyOf(r)] = p
@@ -291,29 +293,29 @@ func (b *book[T]) judgeAgain(ctx context.Context, st *lkg.State) {
 		if p.obj.Data == nil || p.check.Outcome != lkg.CheckOK {
 			continue
 		}
-		if c := inspected(ctx, asked, b.checker.keyFor(r.Key), p.obj); c.Outcome == lkg.CheckInvalid {
+		if c := inspectObject(ctx, asked, b.checker.keyFor(r.Key), p.obj); c.Outcome == lkg.CheckInvalid {
 			p.check = c
-			b.enter(r, p)
+			b.keepPage(r, p)
 		}
 	}
 }
 
-// judged is check, and for a config that has not become the last known good one also what it would change there, and
-// the proofs. So that verdict is the same before a config is adopted, at each start of its trial, and after it was
-// refused and forgotten.
-func (b *book[T]) judged(ctx context.Context, st *lkg.State, r lkg.Ref) lkg.Check {
+// judgeConfig is check, and for a config that has not become the last known good one also what it would change there,
+// and the proofs. So that verdict is the same before a config is adopted, at each start of its trial, and after it
+// was refused and forgotten.
+func (b *book[T]) judgeConfig(ctx context.Context, st *lkg.State, r lkg.Ref) lkg.Check {
 	c := b.check(ctx, r)
 	if c.Outcome != lkg.CheckOK || r.IsLocal() || !r.Same(st.Current.Ref) || r.Same(st.LastKnownGood) {
 		return c
 	}
-	return b.novel(ctx, st, r, b.page(ctx, r))
+	return b.judgeChange(ctx, st, r, b.page(ctx, r))
 }
 
 // verdictKey names a way from one config to another.
 type verdictKey struct{ from, to pageKey }
 
-// novel judges a config that passed its own checks as a change. What is decided is remembered for the start.
-func (b *book[T]) novel(ctx context.Context, st *lkg.State, r lkg.Ref, p page[T]) lkg.Check {
+// judgeChange judges a config that passed its own checks as a change. What is decided is remembered for the start.
+func (b *book[T]) judgeChange(ctx context.Context, st *lkg.State, r lkg.Ref, p page[T]) lkg.Check {
 	k := b.checker
 	if k.changes == nil && len(k.proofs) == 0 {
 		return p.check
@@ -328,7 +330,7 @@ func (b *book[T]) novel(ctx context.Context, st *lkg.State, r lkg.Ref, p page[T]
 	}
 	c = k.checkChange(before, p.text(k.keyFor(r.Key)))
 	if c.Outcome == lkg.CheckOK {
-		c = inspected(ctx, k.proofs, k.keyFor(r.Key), p.obj)
+		c = inspectObject(ctx, k.proofs, k.keyFor(r.Key), p.obj)
 	}
 	if !open(c) {
 		b.mu.Lock()

@@ -35,8 +35,8 @@ var errExit = errors.New("exit with code 0")
 
 func (exit) Restart(context.Context, configsync.Change) error { return errExit }
 
-// A process takes its config from a server: it is started, runs, and ends itself when there is a new config. Its next start
-// uses that, on trial.
+// A process takes its config from a server: it is started, runs, and ends itself when there is a new config. Its next
+// start uses that, on trial.
 func Example() {
 	ctx := context.Background()
 	server, disk := &configsynctest.Server{}, &configsynctest.Disk{} // an API server and a checkpoint.Store in production

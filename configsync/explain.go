@@ -36,7 +36,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 	if err := option.CheckRequired("configsync.Explain", "g", g, "see checkpoint.OpenReader"); err != nil {
 		return Explanation{}, err
 	}
-	o.Store, o.Source, o.Proofs = readOnly{nowhere{}, g}, nil, recalled(o.Proofs, g)
+	o.Store, o.Source, o.Proofs = readOnly{nowhere{}, g}, nil, recallProofs(o.Proofs, g)
 	o, err := o.withDefaults()
 	if err != nil {
 		return Explanation{}, err
@@ -48,7 +48,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 	b := newBook(newChecker(&o))
 	b.judgeAgain(ctx, &st)
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
-		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
+		func(r lkg.Ref) lkg.Check { return b.judgeConfig(ctx, &st, r) })
 	return Explanation{State: st, Next: v, Limits: b.limits(st.Current.Ref), Fields: b.fields(v)}, nil
 }
 
@@ -78,8 +78,8 @@ type Field struct {
 
 // Origins is what a [Codec] has too that makes configs out of several layers.
 type Origins interface {
-	// Origins says which layer has set each field of the config under key of o, by path. What it leaves out has no origin but the
-	// config itself. It must hold no value, and must not fail where Decode succeeds.
+	// Origins says which layer has set each field of the config under key of o, by path. What it leaves out has no origin
+	// but the config itself. It must hold no value, and must not fail where Decode succeeds.
 	Origins(key string, o Object) (map[string]string, error)
 }
 

@@ -35,7 +35,7 @@ func (s *Syncer[T]) recoverStorage(ctx context.Context) {
 // checkHealth runs one round of probes and hands the result to the tracker, unless something was started meanwhile.
 func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	before := s.live.snapshot()
-	h, failing := s.probes.askAll(ctx, s.tracker.State())
+	r := s.probes.askAll(ctx, s.tracker.State())
 	ack, why, err := s.acks.awaitAck(ctx, before, s.tracker.State())
 	if ctx.Err() != nil {
 		return nil
@@ -45,10 +45,10 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 		return s.rejectUnacknowledged(ctx, before.active.Ref)
 	}
 	if why != "" {
-		failing = append(failing, why)
+		r.failing = append(r.failing, why)
 	}
-	s.live.updateRun(before.epoch, func(l *live[T]) { l.run.observeProbes(h, time.Now()) })
-	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
+	s.live.updateRun(before.epoch, func(l *live[T]) { l.run.observeProbes(r.health, time.Now()) })
+	p, err := s.creditHealth(ctx, before.epoch, r, ack == ackWaiting)
 	wake(s.notes.report)
 	switch p.Result {
 	case lkg.ResultPromoted:
@@ -66,27 +66,29 @@ func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
 	return errors.Join(err, s.restarts.restartIfNeeded(ctx, true)) // to go back needs no record
 }
 
-// healthy reports whether no required probe fails. One that can't tell does not.
-func healthy(h lkg.Health) bool {
+// isHealthy reports whether no required probe fails. One that can't tell does not.
+func isHealthy(h lkg.Health) bool {
 	return !slices.ContainsFunc(h.Probes, func(p lkg.ProbeResult) bool { return p.Required && p.Err != nil && !p.Unknown })
 }
 
-// creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a run
+// creditHealth reports r for the run that was probed; a report about a run that has ended is dropped. Health of a run
 // that waits is not credited, its failures are.
-func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, failing []string, waits bool) (lkg.Progress, error) {
+func (s *Syncer[T]) creditHealth(
+	ctx context.Context, epoch int, r probeRound, waits bool,
+) (lkg.Progress, error) {
 	if err := s.live.turn.acquire(ctx); err != nil {
 		return lkg.Progress{}, nil
 	}
 	defer s.live.turn.release()
 	isPresent := s.live.updateRun(epoch, func(l *live[T]) {
 		now := time.Now()
-		h.Elapsed, l.run.creditedTo = now.Sub(l.run.creditedTo), now
-		l.run.failing = failing
+		r.health.Elapsed, l.run.creditedTo = now.Sub(l.run.creditedTo), now
+		l.run.failing = r.failing
 	})
-	if !isPresent || waits && healthy(h) {
+	if !isPresent || waits && isHealthy(r.health) {
 		return lkg.Progress{}, nil
 	}
-	return s.tracker.Healthy(ctx, h)
+	return s.tracker.Healthy(ctx, r.health)
 }
 
 // noteStorage takes note of trouble with the store, and has it reported.
@@ -110,6 +112,12 @@ func Wanted(p Probe) Probe {
 // optional is a probe that is not required.
 type optional struct{ Probe }
 
+// A probeRound is what the probes say in one round.
+type probeRound struct {
+	health  lkg.Health
+	failing []string // the probes that fail, with their errors, for people
+}
+
 // A prober asks the probes. It bounds each call and takes a panic for a failure.
 type prober struct {
 	probes  []Probe
@@ -123,7 +131,7 @@ func newProber(probes []Probe, r Restarter, timeout time.Duration) prober {
 }
 
 // askAll asks every probe, each with its own deadline; those that call a server only while something hangs on them.
-func (a prober) askAll(ctx context.Context, st lkg.State) (h lkg.Health, failing []string) {
+func (a prober) askAll(ctx context.Context, st lkg.State) (round probeRound) {
 	for _, p := range a.probes {
 		if needsServer(p) && !isUnsettled(&st) {
 			continue
@@ -133,17 +141,17 @@ func (a prober) askAll(ctx context.Context, st lkg.State) (h lkg.Health, failing
 		r := lkg.ProbeResult{
 			Name: p.Name(), Required: !wanted, Err: err, Below: errors.Is(err, ErrBelow), Unknown: errors.Is(err, ErrUndecided),
 		}
-		h.Probes = append(h.Probes, r)
+		round.health.Probes = append(round.health.Probes, r)
 		switch {
 		case r.Unknown && !wanted:
-			failing = append(failing, fmt.Sprintf("%s (not known): %v", p.Name(), err))
+			round.failing = append(round.failing, fmt.Sprintf("%s (not known): %v", p.Name(), err))
 		case err != nil && wanted:
-			failing = append(failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))
+			round.failing = append(round.failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))
 		case err != nil:
-			failing = append(failing, fmt.Sprintf("%s: %v", p.Name(), err))
+			round.failing = append(round.failing, fmt.Sprintf("%s: %v", p.Name(), err))
 		}
 	}
-	return h, failing
+	return round
 }
 
 // askProbe turns a panic of a probe into its failure.

@@ -18,8 +18,8 @@ import (
 // since returns the reports that came after the first n.
 func (n *node) since(i int) []configsync.Status { return n.rec.All()[i:] }
 
-// R-CS-61, R-CS-71: an adoption is one report, before the config is used, that has all the news: also that the source is clear again, and which generation was acted
-// upon.
+// R-CS-61, R-CS-71: an adoption is one report, before the config is used, that has all the news: also that the source
+// is clear again, and which generation was acted upon.
 func TestAdoptionIsOneReport(t *testing.T) {
 	for i, trouble := range []error{nil, errors.New("503"), nil, errors.New("503")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,8 @@ func TestLastingRestartIsReported(t *testing.T) {
 		defer func() { n.stop() }()
 		v1 := n.promoted()
 		v2 := n.server.Put("kube-system", "v2", map[string]string{"kubelet": "good-2"}, true)
-		// A new object is news of its own; and without the seconds the start falls in with a round of probes, which may come before the child is up.
+		// A new object is news of its own; and without the seconds the start falls in with a round of probes, which may come
+		// before the child is up.
 		n.wait(3 * time.Second)
 		before := len(n.rec.All())
 		n.server.Name(&configsync.Spec{Namespace: v2.Namespace, Name: v2.Name, UID: v2.UID})

@@ -31,14 +31,14 @@ func TestIncidents(t *testing.T) {
 			Func: "(*adopter).findRefusal",
 			Replace: `switch p.check.Outcome {
 		case lkg.CheckOK:
-			book.enter(ref, p)
+			book.keepPage(ref, p)
 			return nil, nil
 		case lkg.CheckUnavailable, lkg.CheckUndecided:
 			return nil, fmt.Errorf("judging the config: %w", p.check.Err)
 		}`,
 			With: `switch p.check.Outcome {
 		case p.check.Outcome:
-			book.enter(ref, p)
+			book.keepPage(ref, p)
 			return nil, nil
 		case lkg.CheckUnavailable, lkg.CheckUndecided:
 			return nil, fmt.Errorf("judging the config: %w", p.check.Err)

@@ -97,7 +97,7 @@ func (l *live[T]) beginRun(a Active[T], b *book[T], startedAt time.Time, exit lk
 func (l live[T]) nextVerdict(ctx context.Context, st lkg.State, p lkg.Policy, isRecorded bool) lkg.Verdict {
 	st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}
 	return lkg.Decide(lkg.Input{State: st, Recorded: isRecorded, Limits: l.book.limits, Policy: p},
-		func(r lkg.Ref) lkg.Check { return l.book.judged(ctx, &st, r) })
+		func(r lkg.Ref) lkg.Check { return l.book.judgeConfig(ctx, &st, r) })
 }
 
 // needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under suspicion
@@ -141,7 +141,7 @@ const longestProof = 30 * time.Second
 func (r *runState) observeProbes(h lkg.Health, now time.Time) {
 	r.sick = r.sick.after(h, now)
 	switch {
-	case !healthy(h):
+	case !isHealthy(h):
 		r.healthy = time.Time{}
 	case r.healthy.IsZero():
 		r.healthy = now

@@ -15,8 +15,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// R-CS-07: a node that never saw a server starts from its init config. R-CS-15: which stands in for the built-in defaults.
-// R-CS-51: it is good at once, without a trial.
+// R-CS-07: a node that never saw a server starts from its init config. R-CS-15: which stands in for the built-in
+// defaults. R-CS-51: it is good at once, without a trial.
 func TestLocalConfigIsGoodFromTheStart(t *testing.T) {
 	for init, want := range map[string]string{"good-init": "good-init", "": "good-default"} {
 		t.Run(want, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestLocalConfigIsGoodFromTheStart(t *testing.T) {
 	}
 }
 
-// R-CS-53: invalid built-in defaults refuse the start as a bad init config does, whatever remote config is good, and are no
-// matter where an init config stands in for them.
+// R-CS-53: invalid built-in defaults refuse the start as a bad init config does, whatever remote config is good, and
+// are no matter where an init config stands in for them.
 func TestBadDefaultsRefuseTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -72,7 +72,8 @@ func TestBadDefaultsRefuseTheStart(t *testing.T) {
 	})
 }
 
-// R-CS-12: the store is all that a start decides from: on another machine with a copy of it, the start decides the same.
+// R-CS-12: the store is all that a start decides from: on another machine with a copy of it, the start decides the
+// same.
 func TestStoreIsAllThatDecides(t *testing.T) {
 	onNode(t, func(n *node) {
 		v1 := n.promoted()

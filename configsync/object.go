@@ -25,8 +25,8 @@ import (
 const (
 	// MaxObject is the most bytes that an object may have, as JSON. The API server takes less than 1.5 MiB.
 	MaxObject = 4 << 20
-	// MaxData is the most bytes that the keys and values of an object may have together. The API server allows as many in the values
-	// alone; a ConfigMap so close to that bound is refused here, by a few bytes of keys.
+	// MaxData is the most bytes that the keys and values of an object may have together. The API server allows as many in
+	// the values alone; a ConfigMap so close to that bound is refused here, by a few bytes of keys.
 	MaxData = 1 << 20
 	// MaxKeys is the most entries that an object may have.
 	MaxKeys = 1000
@@ -44,12 +44,14 @@ type Object struct {
 	Raw []byte
 }
 
-// ParseObject reads a ConfigMap that was serialised as JSON. Fields that this package doesn't know are kept in Raw and otherwise
-// ignored, as a newer server may send them. Known fields are compared exactly: one that differs in case only, or stands twice, is
-// refused, because which of the two would count depends on the reader; so is an entry of data that stands twice. Names and keys
-// that no server would accept are refused, so that none of them is a path. The error names a field, never a value of data.
+// ParseObject reads a ConfigMap that was serialised as JSON. Fields that this package doesn't know are kept in Raw
+// and otherwise ignored, as a newer server may send them. Known fields are compared exactly: one that differs in case
+// only, or stands twice, is refused, because which of the two would count depends on the reader; so is an entry of
+// data that stands twice. Names and keys that no server would accept are refused, so that none of them is a path. The
+// error names a field, never a value of data.
 //
-// Whether the object is the one that was asked for, and has a UID, is for [CheckObject]. raw is kept and must not be changed.
+// Whether the object is the one that was asked for, and has a UID, is for [CheckObject]. raw is kept and must not be
+// changed.
 func ParseObject(raw []byte) (Object, error) {
 	switch {
 	case len(raw) > MaxObject:
@@ -198,10 +200,10 @@ func clipped(s string) string {
 	return s
 }
 
-// Digest identifies the entries: "sha256:" and 64 lower-case hex digits. It is the SHA-256 of, for each key in byte order, the
-// key's length in decimal, a space, the key, a space, the value's length in decimal, a space, the value, and a line feed.
-// Metadata doesn't count, so the digest of a config can be written down before its object exists. Anyone can recompute it; for
-// {"b": "", "a": "x"} it is
+// Digest identifies the entries: "sha256:" and 64 lower-case hex digits. It is the SHA-256 of, for each key in byte
+// order, the key's length in decimal, a space, the key, a space, the value's length in decimal, a space, the value,
+// and a line feed. Metadata doesn't count, so the digest of a config can be written down before its object exists.
+// Anyone can recompute it; for {"b": "", "a": "x"} it is
 //
 //	printf '1 a 1 x\n1 b 0 \n' | sha256sum
 func (o Object) Digest() string { return DigestOf(o.Data) }
@@ -220,9 +222,9 @@ func DigestOf(data map[string]string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// hashedName is a name for an immutable object that holds data: base, a dash and the first 10 hex digits of the digest. New
-// content gets a new name, so that no reader can be served an older object of the same name. base is cut so that the name fits
-// the 253 bytes that an object name may have.
+// hashedName is a name for an immutable object that holds data: base, a dash and the first 10 hex digits of the
+// digest. New content gets a new name, so that no reader can be served an older object of the same name. base is cut
+// so that the name fits the 253 bytes that an object name may have.
 func hashedName(base string, data map[string]string) string {
 	suffix := "-" + strings.TrimPrefix(DigestOf(data), "sha256:")[:10]
 	if most := 253 - len(suffix); len(base) > most {
@@ -251,8 +253,8 @@ func goodStream(r lkg.Ref) string {
 	return dirGood + "/" + r.UID + "." + hex[:min(12, len(hex))]
 }
 
-// An objectStore keeps the objects of configs in a Store: a checkpoint of each assigned one, and a copy of each good one.
-// What it loads is verified by UID and digest.
+// An objectStore keeps the objects of configs in a Store: a checkpoint of each assigned one, and a copy of each good
+// one. What it loads is verified by UID and digest.
 type objectStore struct{ store Store }
 
 // keepCheckpoint stores an object before anything names it as assigned.
@@ -304,8 +306,8 @@ func (s objectStore) keepGood(ctx context.Context, r lkg.Ref) error {
 	return s.store.Put(ctx, goodStream(r), obj.Raw)
 }
 
-// pruneUnnamed deletes the payloads that the records in st do not name. It deletes nothing unless everything that is named can be loaded, so
-// that trouble never shrinks the choice.
+// pruneUnnamed deletes the payloads that the records in st do not name. It deletes nothing unless everything that is
+// named can be loaded, so that trouble never shrinks the choice.
 func (s objectStore) pruneUnnamed(ctx context.Context, st *lkg.State) error {
 	keep := map[string]bool{}
 	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {

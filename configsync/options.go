@@ -57,7 +57,7 @@ type Options[T any] struct {
 	// Supervisor is, comes to stand in the condition while nothing runs, so its text must stay the same as long as the
 	// cause does. An error with a method Ended() bool that returns true says that what ran has ended on its own.
 	Restarter Restarter
-	// Reporter is told each new status. Nil means nobody.
+	// Reporter is told each new status. Nil means that no status is reported.
 	Reporter Reporter
 	// BeforeRestart is called after a change was recorded and before the restart that it asks for, with the status of
 	// that moment, so that what happened can be told before the process may end. The restart waits for it, so it must

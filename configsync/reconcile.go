@@ -83,7 +83,8 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 		}
 		after = soonerOf(after, again)
 	}
-	after = soonerOf(after, due.untilProbe(s.live.snapshot().needsHealth(s.tracker.State(), s.probes.probes), s.o.ProbeInterval))
+	needed := s.live.snapshot().needsHealth(s.tracker.State(), s.probes.probes)
+	after = soonerOf(after, due.untilProbe(needed, s.o.ProbeInterval))
 	if len(s.notes.sync) > 0 { // a start or another call came in between
 		after = soonerOf(after, s.o.RetryMin)
 	}
@@ -194,11 +195,11 @@ func (s *Syncer[T]) syncPass(ctx context.Context) (time.Duration, error) {
 		s.schedule.syncAt = time.Time{}
 		return 0, nil
 	case err != nil:
-		again = jittered(s.schedule.sync.Next())
+		again = jitterWait(s.schedule.sync.Next())
 	default:
 		s.schedule.sync.Reset()
 		if again <= 0 { // a watch may be dead and not say so, and a restart that is under way may never come
-			again = jittered(s.o.Resync)
+			again = jitterWait(s.o.Resync)
 			if !s.live.snapshot().asked.at.IsZero() {
 				again = s.o.RetryMax
 			}
@@ -296,10 +297,10 @@ func (s *Syncer[T]) reportPass(ctx context.Context) (again time.Duration, err er
 			s.reports.forgetLanded()
 		}
 		s.schedule.told = true
-		again = jittered(s.o.Resync)
+		again = jitterWait(s.o.Resync)
 	}
 	if err := s.reports.sendStatus(ctx); err != nil {
-		return jittered(s.schedule.report.Next()), nil
+		return jitterWait(s.schedule.report.Next()), nil
 	}
 	s.schedule.report.Reset()
 	return again, nil

@@ -72,13 +72,13 @@ func (r *reportSender) sendStatus(ctx context.Context) error {
 	defer r.turn.release()
 	st := r.status(ctx)
 	r.mu.Lock()
-	same, looked := r.landed != nil && reflect.DeepEqual(*r.landed, settled(st)), r.looked
+	same, looked := r.landed != nil && reflect.DeepEqual(*r.landed, roundStatus(st)), r.looked
 	r.mu.Unlock()
 	if same {
 		return nil
 	}
 	err := r.to.Report(ctx, st)
-	st = settled(st)
+	st = roundStatus(st)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.landed = nil // a report that fails may have landed in part
@@ -88,9 +88,9 @@ func (r *reportSender) sendStatus(ctx context.Context) error {
 	return err
 }
 
-// settled rounds down what moves with time alone to tenths of the trial, and takes the numbers out of what probes say:
-// "no heartbeat for 40s" is no news after "no heartbeat for 30s". A trial is no stream of writes so.
-func settled(s Status) Status {
+// roundStatus rounds down what moves with time alone to tenths of the trial, and takes the numbers out of what probes
+// say: "no heartbeat for 40s" is no news after "no heartbeat for 30s". A trial is no stream of writes so.
+func roundStatus(s Status) Status {
 	if s.Trial != nil {
 		t := *s.Trial
 		t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))
@@ -106,8 +106,9 @@ func settled(s Status) Status {
 // numbers are those of a text, with the letters of a duration.
 var numbers = regexp.MustCompile(`[0-9]+([.:][0-9]+)*((ns|us|µs|ms|s|m|h)\b)?([0-9]+(s|m))*`)
 
-// Joined returns a Reporter that tells all of the given ones, at the same time, so that one that hangs doesn't keep the others from
-// reporting. Its Report returns when all have returned, with their errors joined in the order of the arguments. Nil ones are left out.
+// Joined returns a Reporter that tells all of the given ones, at the same time, so that one that hangs doesn't keep
+// the others from reporting. Its Report returns when all have returned, with their errors joined in the order of the
+// arguments. Nil ones are left out.
 func Joined(reporters ...Reporter) Reporter {
 	return joined(slices.DeleteFunc(slices.Clone(reporters), func(r Reporter) bool { return r == nil }))
 }
@@ -128,10 +129,11 @@ func (j joined) Report(ctx context.Context, s Status) error {
 // headStart is how long the others wait at the most for the one that is told first.
 const headStart = time.Second
 
-// First returns a Reporter that tells one of the given ones before the others: it is for the report that somebody waits for, so that it is not behind
-// reports of the same news that nobody does, of this node or, where many report at once, of others. The rest are told at the same time when it has
-// returned, or after a second, so that one that hangs doesn't keep the others from reporting. Its Report returns when all have returned, with
-// their errors joined in the order of the arguments. Nil ones are left out.
+// First returns a Reporter that tells one of the given ones before the others: it is for the report that is waited
+// for, so that it is not behind reports of the same news that can wait, of this node or, where many report at once,
+// of others. The rest are told at the same time when it has returned, or after a second, so that one that
+// hangs doesn't keep the others from reporting. Its Report returns when all have returned, with their errors joined
+// in the order of the arguments. Nil ones are left out.
 func First(reporter Reporter, rest ...Reporter) Reporter {
 	if reporter == nil {
 		return Joined(rest...)

@@ -17,7 +17,8 @@ type reporterFunc func(context.Context, configsync.Status) error
 
 func (f reporterFunc) Report(ctx context.Context, s configsync.Status) error { return f(ctx, s) }
 
-// TestJoinedTellsAllAndJoinsErrors shows that a failing or hanging reporter hides neither the report nor the errors of the others.
+// TestJoinedTellsAllAndJoinsErrors shows that a failing or hanging reporter hides neither the report nor the errors
+// of the others.
 func TestJoinedTellsAllAndJoinsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, last := errors.New("first"), errors.New("last")
@@ -55,7 +56,8 @@ func TestJoinedOfNothing(t *testing.T) {
 	}
 }
 
-// TestFirstIsToldFirst shows that the others are told when the first has returned, whatever it says, or a second later if it hangs.
+// TestFirstIsToldFirst shows that the others are told when the first has returned, whatever it says, or a second
+// later if it hangs.
 func TestFirstIsToldFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed, last := errors.New("failed"), errors.New("last")

@@ -53,7 +53,7 @@ func (r *restartControl[T]) restartIfNeeded(ctx context.Context, written bool) e
 	if now.asked.to.Same(v.Use) && !now.asked.at.IsZero() && time.Since(now.asked.at) < r.retryMax {
 		return nil // under way
 	}
-	c := change(now.active.Ref, v)
+	c := newChange(now.active.Ref, v)
 	takeBaselines(ctx, v, now.epoch, r.probes, r.tracker)
 	meanwhile, err := r.recordPlan(ctx, v, now.epoch)
 	if meanwhile {
@@ -107,7 +107,7 @@ func (r *restartControl[T]) callBefore(ctx context.Context, c Change) {
 	r.before(ctx, r.status(ctx), c)
 }
 
-func change(from lkg.Ref, v lkg.Verdict) Change {
+func newChange(from lkg.Ref, v lkg.Verdict) Change {
 	c := Change{From: from, To: v.Use, Why: v.Condition.Message + ": " + v.Condition.Reason}
 	switch {
 	case v.Role != lkg.RoleCurrent:

@@ -26,8 +26,8 @@ func (d slowDisk) Put(ctx context.Context, stream string, payload []byte) error 
 	return d.Store.Put(ctx, stream, payload)
 }
 
-// A child that starts by itself while the restart for a new config is being decided already runs that config: to restart it again would
-// end what has just begun, and its next start might find the source in another state.
+// A child that starts by itself while the restart for a new config is being decided already runs that config: to
+// restart it again would end what has just begun, and its next start might find the source in another state.
 func TestStartBetweenTheDecisionAndTheRestart(t *testing.T) {
 	eachDriver(t, func(t *testing.T, drive driver) {
 		n := newNode(t)

@@ -124,7 +124,8 @@ func TestRestartsWithInvalidSourceAreOneTransition(t *testing.T) {
 	}
 }
 
-// R-CS-32: a source that is merely unreachable keeps the recorded current config at a start; Policy.Literal reads the rule literally.
+// R-CS-32: a source that is merely unreachable keeps the recorded current config at a start; Policy.Literal reads the
+// rule literally.
 func TestStartWithUnreachableSource(t *testing.T) {
 	for _, literal := range []bool{false, true} {
 		t.Run(map[bool]string{false: "default", true: "literal"}[literal], func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 type Policy string
 
 const (
-	// Pin is the zero value: what was adopted stays until the Spec names something else. The object must be immutable, or the
-	// Spec must carry a digest; a mutable object without a digest is refused.
+	// Pin is the zero value: what was adopted stays until the Spec names something else. The object must be immutable, or
+	// the Spec must carry a digest; a mutable object without a digest is refused.
 	Pin Policy = ""
 	// Follow adopts edits made in place, each after a random delay so that a fleet does not restart together.
 	Follow Policy = "Follow"
@@ -39,12 +39,12 @@ type Spec struct {
 
 // A Source says which config is wanted.
 type Source interface {
-	// Desired returns the wanted config. A nil Spec with a nil error means: use the local config. A [*InvalidError] means that
-	// the source was read and makes no sense; [ErrMissing] and [ErrForbidden] that it isn't there or may not be read; any other
-	// error that it couldn't be reached.
+	// Desired returns the wanted config. A nil Spec with a nil error means: use the local config. A [*InvalidError] means
+	// that the source was read and makes no sense; [ErrMissing] and [ErrForbidden] that it isn't there or may not be
+	// read; any other error that it couldn't be reached.
 	Desired(ctx context.Context) (*Spec, error)
-	// Watch calls changed, without arguments and possibly too often, after anything that may alter Desired's answer. It returns
-	// when ctx ends, or earlier with an error, after which the Syncer calls it again, backing off.
+	// Watch calls changed, without arguments and possibly too often, after anything that may alter Desired's answer. It
+	// returns when ctx ends, or earlier with an error, after which the Syncer calls it again, backing off.
 	Watch(ctx context.Context, changed func()) error
 }
 
@@ -116,9 +116,9 @@ func CheckObject(spec Spec, obj Object) error {
 // problemAllNil is the text that people know and search for.
 const problemAllNil = "exactly one subfield must be non-nil, but all were nil"
 
-// Validate returns an [*InvalidError] that names the first field that is wrong, or nil. A Spec that names nothing at all is a source
-// without a subfield. A missing UID is no error here: whether a digest, an immutable object or the policy stands in for it is known
-// once the object was fetched; see [CheckObject].
+// Validate returns an [*InvalidError] that names the first field that is wrong, or nil. A Spec that names nothing at
+// all is a source without a subfield. A missing UID is no error here: whether a digest, an immutable object or the
+// policy stands in for it is known once the object was fetched; see [CheckObject].
 func (s Spec) Validate() error {
 	if s.Namespace == "" && s.Name == "" && s.UID == "" && s.Key == "" && s.Digest == "" {
 		return &InvalidError{Problem: problemAllNil}
@@ -154,8 +154,8 @@ func (s Spec) validateName() error {
 	return nil
 }
 
-// validateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning and ending with a
-// letter or digit, without two dots in a row. The UIDs of an API server are of that form.
+// validateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning and
+// ending with a letter or digit, without two dots in a row. The UIDs of an API server are of that form.
 func validateUID(uid string) error {
 	if len(uid) > 100 || !isPlain(uid) || strings.Contains(uid, "..") {
 		return fmt.Errorf("UID %q must be 1 to 100 of [-.a-z0-9], beginning and ending with a letter or digit, without %q", clipped(uid), "..")

@@ -103,9 +103,9 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: bad.Reason, Message: out.Condition.Message}
 	}
 	if out.Alarm == "" {
-		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor)
+		out.Alarm = findAlarm(st, now.verdict, now.limits, now.sick, now.sickFor)
 	}
-	out.trouble(now)
+	out.addTrouble(now)
 	out.addHealth(now)
 	out.Rejected = slices.Clone(st.Bad)
 	slices.Reverse(out.Rejected)
@@ -113,8 +113,8 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	return out
 }
 
-// trouble adds what is in the way. What is known to be bad stays so while the source is merely silent.
-func (s *Status) trouble(now view) {
+// addTrouble adds what is in the way. What is known to be bad stays so while the source is merely silent.
+func (s *Status) addTrouble(now view) {
 	err := now.sync.err
 	if err == nil {
 		err = now.storage
@@ -201,9 +201,9 @@ func (s *Status) addHealth(now view) {
 	}
 }
 
-// alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
+// findAlarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
 // going back did not help. It is pure. sick is for how long the probe of that name fails.
-func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
+func findAlarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
 	deadline := l.ProbeDeadline
 	if deadline <= 0 {
 		deadline = (lkg.Bounds{}).Clamp(l).ProbeDeadline // the default

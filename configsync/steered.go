@@ -100,8 +100,8 @@ func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	same := next.Config == config
 	if !same {
 		var err error
-		if next, err = s.want(ctx, next, config); err != nil {
-			return unknown(fmt.Errorf("configsync: config %q: %w", config, err))
+		if next, err = s.buildRecord(ctx, next, config); err != nil {
+			return markUnknown(fmt.Errorf("configsync: config %q: %w", config, err))
 		}
 	}
 	if next.Spec != nil {
@@ -124,9 +124,9 @@ func (unknownError) Temporary() bool { return true }
 // Unwrap gives what was in the way.
 func (e unknownError) Unwrap() error { return e.error }
 
-// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either: an
-// authorizer that has just started may know of no right yet.
-func unknown(err error) error {
+// markUnknown marks an error that says nothing about the config. Who may read it is no property of the config,
+// either: an authorizer that has just started may know of no right yet.
+func markUnknown(err error) error {
 	for _, e := range []error{ErrUnreachable, ErrForbidden, context.DeadlineExceeded} {
 		if errors.Is(err, e) {
 			return unknownError{err}
@@ -135,8 +135,8 @@ func unknown(err error) error {
 	return err
 }
 
-// want is the record in which a config is wanted.
-func (s *Steered[T]) want(ctx context.Context, r record, config string) (record, error) {
+// buildRecord is the record in which a config is wanted.
+func (s *Steered[T]) buildRecord(ctx context.Context, r record, config string) (record, error) {
 	r.Config, r.Spec = config, nil
 	if config == "" {
 		return r, nil
@@ -160,8 +160,8 @@ func (s *Steered[T]) want(ctx context.Context, r record, config string) (record,
 	if err != nil {
 		return r, err
 	}
-	r.Spec = recorded(spec)
-	return r.named(config, *r.Spec), nil
+	r.Spec = newWantedSpec(spec)
+	return r.addName(config, *r.Spec), nil
 }
 
 // findListed is the entry that is held against the config that is meant, or nil: one of its object that holds for the
@@ -243,7 +243,7 @@ func (s *Steered[T]) Disruption(ctx context.Context, config string) (word, refus
 	case s.o.Changes == nil:
 		return "", "", nil
 	}
-	to, ok := s.entry(ctx, now.book, config)
+	to, ok := s.findEntry(ctx, now.book, config)
 	if !ok {
 		return "", "", nil
 	}
@@ -263,8 +263,8 @@ func (s *Steered[T]) isWayBack(config string) bool {
 	return config == "" || !good.IsLocal() && s.wanted.is(config, good)
 }
 
-// entry gives the text of a config by its name: what is stored, before what the server has.
-func (s *Steered[T]) entry(ctx context.Context, b *book[T], config string) (text []byte, ok bool) {
+// findEntry gives the text of a config by its name: what is stored, before what the server has.
+func (s *Steered[T]) findEntry(ctx context.Context, b *book[T], config string) (text []byte, ok bool) {
 	if config == "" {
 		return b.page(ctx, lkg.Ref{}).text(s.o.Key), true
 	}
@@ -277,7 +277,7 @@ func (s *Steered[T]) entry(ctx context.Context, b *book[T], config string) (text
 			return []byte(obj.Data[s.adopter.checker.keyFor(r.Key)]), true
 		}
 	}
-	r, err := s.want(ctx, record{}, config)
+	r, err := s.buildRecord(ctx, record{}, config)
 	if err != nil {
 		return nil, false
 	}

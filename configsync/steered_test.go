@@ -99,8 +99,8 @@ func steered(t *testing.T, f func(n *node, s *configsync.Steered[string])) {
 	})
 }
 
-// R-CS-31, R-CS-55: what is adopted by name is taken up, tried, promoted, and stays wanted over a restart; nothing is adopted twice, and the empty name
-// is the local config.
+// R-CS-31, R-CS-55: what is adopted by name is taken up, tried, promoted, and stays wanted over a restart; nothing is
+// adopted twice, and the empty name is the local config.
 func TestSteeredAdopts(t *testing.T) {
 	steered(t, func(n *node, s *configsync.Steered[string]) {
 		n.has(s, "", "")
@@ -166,8 +166,8 @@ func TestSteeredNames(t *testing.T) {
 	})
 }
 
-// R-CS-33: what goes bad is left, and not adopted again; what is left by word is listed with that word. The name by which a config was adopted
-// last is its name.
+// R-CS-33: what goes bad is left, and not adopted again; what is left by word is listed with that word. The name by
+// which a config was adopted last is its name.
 func TestSteeredGoesBack(t *testing.T) {
 	steered(t, func(n *node, s *configsync.Steered[string]) {
 		ctx := n.t.Context()
@@ -200,8 +200,8 @@ func TestSteeredGoesBack(t *testing.T) {
 	})
 }
 
-// R-CS-27: where nothing is known of a config that is to be adopted, the error says so, nothing changes, and it can be adopted later. What is known to be
-// wrong says that, too.
+// R-CS-27: where nothing is known of a config that is to be adopted, the error says so, nothing changes, and it can
+// be adopted later. What is known to be wrong says that, too.
 func TestSteeredKnowsWhatItDoesNotKnow(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -239,7 +239,8 @@ func TestSteeredKnowsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A node that was assigned its config by another source keeps it until it is told another one, and after its record is lost.
+// A node that was assigned its config by another source keeps it until it is told another one, and after its record
+// is lost.
 func TestSteeredTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -107,7 +107,7 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 	}
 	b, st := newBook(s.adopter.checker), s.tracker.State()
 	b.judgeAgain(ctx, &st)
-	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
+	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judgeConfig(ctx, &st, r) })
 	if err != nil && !isRecordError(err) {
 		return none, err
 	}
@@ -171,7 +171,7 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	return s.restarts.restartIfRunning(ctx)
 }
 
-// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it
+// Reject lists a config as bad on the word of another program, such as a node problem detector. A node that runs it
 // goes back to the last known good config at once. r is usually Status().Active; the local config can't be rejected.
 func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error {
 	if err := s.isMade(); err != nil {
@@ -208,7 +208,7 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 }
 
 // Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts
-// against nobody.
+// against no config.
 func (s *Syncer[T]) Stopping(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// R-CS-16, R-CS-21, R-CS-37: the wanted config is found through the source, by watch. R-CS-46: it is promoted by a timer, without a restart.
-// L-CS-03.
+// R-CS-16, R-CS-21, R-CS-37: the wanted config is found through the source, by watch. R-CS-46: it is promoted by a
+// timer, without a restart. L-CS-03.
 func TestNewConfigIsAdoptedAndPromoted(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.condition(lkg.StatusTrue, "current is set to the local default, and an init config was provided", "using current (init)")
@@ -93,8 +93,8 @@ func TestConfigThatFailsChecksIsNeverStarted(t *testing.T) {
 	}
 }
 
-// R-CS-42, R-CS-56, R-CS-64: a crash loop during the trial ends on the last known good config. R-CS-58: and stays there.
-// L-CS-02, L-CS-25.
+// R-CS-42, R-CS-56, R-CS-64: a crash loop during the trial ends on the last known good config. R-CS-58: and stays
+// there. L-CS-02, L-CS-25.
 func TestCrashLoopRollsBack(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		t.Run(map[bool]string{false: "server up", true: "server down"}[down], func(t *testing.T) {

@@ -29,7 +29,8 @@ func TestSpecIsCorrect(t *testing.T) {
 	}
 }
 
-// R-CS-22 to R-CS-25: invalid, with the field. R-CS-23: not nil and without content is invalid, not empty. R-CS-13: no name is a path.
+// R-CS-22 to R-CS-25: invalid, with the field. R-CS-23: not nil and without content is invalid, not empty. R-CS-13:
+// no name is a path.
 func TestSpecIsInvalid(t *testing.T) {
 	ok := configsync.Spec{Namespace: "a", Name: "b", UID: "u", Key: "k", Digest: goodDigest}
 	for _, c := range []struct {

@@ -17,7 +17,8 @@ import (
 // streamWanted is the record of what a [Steered] was told.
 const streamWanted = "wanted"
 
-// keptNames is how many configs are remembered by name: those that can be gone back to, and more than are ever listed as bad.
+// keptNames is how many configs are remembered by name: those that can be gone back to, and more than are ever listed
+// as bad.
 const keptNames = 64
 
 // A record is what a [Steered] was told.
@@ -43,7 +44,7 @@ type wantedName struct {
 	Spec   wantedSpec `json:"spec"`
 }
 
-func recorded(s Spec) *wantedSpec {
+func newWantedSpec(s Spec) *wantedSpec {
 	return &wantedSpec{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Key: s.Key, Digest: s.Digest}
 }
 
@@ -55,8 +56,8 @@ func (s wantedSpec) means(r lkg.Ref, key string) bool {
 	return s.Namespace == r.Namespace && s.Name == r.Name && (s.UID == "" || s.UID == r.UID) && (s.Digest == "" || s.Digest == r.Digest) && key == r.Key
 }
 
-// named is the record with one name more.
-func (r record) named(config string, spec wantedSpec) record {
+// addName is the record with one name more.
+func (r record) addName(config string, spec wantedSpec) record {
 	all := slices.DeleteFunc(slices.Clone(r.Names), func(n wantedName) bool { return n.Config == config })
 	all = append(all, wantedName{config, spec})
 	r.Names = all[max(0, len(all)-keptNames):]

@@ -29,7 +29,7 @@ func (w sourceWatcher) keepWatching(ctx context.Context, watch func(context.Cont
 			b.Reset()
 		}
 		w.notes.stirSource()
-		if !pause(ctx, jittered(b.Next()), nil) {
+		if !pause(ctx, jitterWait(b.Next()), nil) {
 			return nil
 		}
 	}
@@ -193,8 +193,8 @@ func retryBackoff(first, most time.Duration) backoff.Backoff {
 	return backoff.Backoff{First: first, Most: most}
 }
 
-// jittered takes up to a fifth from d, so that a fleet spreads out.
-func jittered(d time.Duration) time.Duration { return backoff.Jitter(d, 0.8, 1, nil) }
+// jitterWait takes up to a fifth from d, so that a fleet spreads out.
+func jitterWait(d time.Duration) time.Duration { return backoff.Jitter(d, 0.8, 1, nil) }
 
 // pause waits for d, a wake-up or the end of ctx; d of 0 waits for ever. It reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
