@@ -185,9 +185,6 @@ func (s *Steered[T]) findListed(means func(lkg.Ref) bool) *lkg.BadEntry {
 
 // Judge says whether a config has passed its trial, or is listed as bad, and why. Neither means that this is open.
 func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, why string, err error) {
-	if s.isMade() != nil {
-		return false, false, "", errNotMade
-	}
 	if err := s.isMade(); err != nil {
 		return false, false, "", err
 	}
