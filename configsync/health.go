@@ -174,6 +174,21 @@ func (a prober) askChild(ctx context.Context) error {
 	return a.askProbe(ctx, a.child)
 }
 
+// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to
+// what is dead.
+func withChild(probes []Probe, r Restarter) []Probe {
+	p, ok := r.(Probe)
+	if !ok {
+		return probes
+	}
+	for _, other := range probes {
+		if other.Name() == p.Name() {
+			return probes
+		}
+	}
+	return append([]Probe{p}, probes...)
+}
+
 // withBaselines wraps each probe that compares, so that its Check does where there is a baseline.
 func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
 	keeper := baseline.NewKeeper(store, func() baseline.Use {

@@ -27,16 +27,16 @@ var ErrNotStarted = errors.New("configsync: Bootstrap has not chosen a config ye
 // A Syncer brings one node to the config that a source names. Make it with [New].
 type Syncer[T any] struct {
 	o       Options[T]
-	tracker *lkg.Tracker
-	live    *liveState[T]
+	tracker *lkg.Tracker  // what is on record
+	live    *liveState[T] // what this process knows beyond the records
 
-	adopter  *adopter[T]
-	restarts *restartControl[T]
-	probes   prober
+	adopter  *adopter[T]        // gets, judges and assigns what the source names
+	restarts *restartControl[T] // has it used
+	probes   prober             // say whether it is well
 	acks     ackKeeper[T]
 	reports  *reportSender
 
-	notes    *notes
+	notes    *notes // wake the passes
 	calls    callState
 	schedule schedule // of the call that has set calls.running
 }
@@ -217,21 +217,6 @@ func (s *Syncer[T]) Stopping(ctx context.Context) error {
 		return err
 	}
 	return s.acks.endWait(ctx, s.live.snapshot(), s.tracker.State())
-}
-
-// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to
-// what is dead.
-func withChild(probes []Probe, r Restarter) []Probe {
-	p, ok := r.(Probe)
-	if !ok {
-		return probes
-	}
-	for _, other := range probes {
-		if other.Name() == p.Name() {
-			return probes
-		}
-	}
-	return append([]Probe{p}, probes...)
 }
 
 func isRecordError(err error) bool {
