@@ -202,8 +202,8 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	needed := outliveRun(longest)
 	short := min(needed, l.MinHealthyRun)
 	witness := short
-	if multiplyDuration(longest, 2) > l.MinHealthyRun {
-		witness = needed // what lives as long as the suspect did shows nothing
+	if usual := outliveRun(usualRunOf(s, u.toRef())); usual-minWitness > l.MinHealthyRun {
+		witness = usual // what lives as long as the suspect did shows nothing
 	}
 	c := Case{
 		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
@@ -230,6 +230,20 @@ func longestRunOf(s *State, r Ref) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// usualRunOf is the longest but one of the healthy runs of r that ended by a crash, a boot or a death of the agent, of those
+// that still count. A config that lived for long before it broke is so told from one that ends now and then.
+func usualRunOf(s *State, r Ref) (second time.Duration) {
+	var longest time.Duration
+	for i := range s.Starts {
+		st := &s.Starts[i]
+		if !st.Settled && st.After.is(r) && (st.Cause.unexplained() || st.Cause.isWeak()) {
+			second = max(second, min(longest, st.Lived))
+			longest = max(longest, st.Lived)
+		}
+	}
+	return second
 }
 
 // outliveRun is how long a healthy run must be in order to differ from runs that ended after that long.
