@@ -29,7 +29,7 @@ func (s *Store) deleteName(ctx context.Context, stream string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	st, err := s.lookup(ctx, n)
 	if err != nil || st == nil {
 		return err
@@ -71,12 +71,12 @@ func (s *Store) remove(st *stream) error {
 	if err != nil {
 		return err
 	}
-	unsure := s.clear(st)
+	unsure := s.books.clearStream(st)
 	if r.last == "" && !unsure {
 		return nil
 	}
 	if err := st.in.barrier.wait(); err != nil {
-		s.vanish(st)
+		s.books.vanishStream(st)
 		return indeterminate(err)
 	}
 	s.afterRemoval(st, floor)
@@ -84,8 +84,8 @@ func (s *Store) remove(st *stream) error {
 }
 
 func (s *Store) planRemoval(st *stream) (removal, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
 	var r removal
 	for _, g := range st.gens {
 		if g.is(reasonTooNew) {
@@ -113,9 +113,9 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	if r.last == "" {
 		return 0, nil
 	}
-	s.mu.Lock()
+	s.books.mu.Lock()
 	top, old := st.top, st.in.floor
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	switch {
 	case r.whole && top > old:
 		err = s.sys.rename(st.in.fd, r.last, floorFile(top))
@@ -133,7 +133,7 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	}
 	if isMedia(err) {
 		if _, gone := s.sys.statAt(st.in.fd, r.last); isGone(gone) {
-			s.vanish(st)
+			s.books.vanishStream(st)
 		}
 		return 0, indeterminate(err)
 	}
@@ -154,36 +154,13 @@ func (s *Store) makeFloor(f *folder, gen uint64) uint64 {
 	return gen
 }
 
-// clear empties the books of a stream, but for its number, and reports whether an earlier removal was not confirmed.
-func (s *Store) clear(st *stream) (unsure bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range st.gens {
-		s.used -= g.size
-	}
-	for _, a := range st.aside {
-		s.used -= a.size
-	}
-	unsure = st.unsure
-	st.gens, st.aside, st.unsure = st.gens[:0], nil, false
-	return unsure
-}
-
-// vanish empties the books, and has the next Delete not take the stream for gone.
-func (s *Store) vanish(st *stream) {
-	s.clear(st)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.unsure = true
-}
-
 // afterRemoval is housekeeping: what fails here is done by a later call, or does no harm.
 func (s *Store) afterRemoval(st *stream, floor uint64) {
-	s.mu.Lock()
+	s.books.mu.Lock()
 	old, marked := st.in.floor, st.marked
 	st.in.floor = max(old, floor)
 	st.marked = false
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	if floor != 0 {
 		s.truncateFile(st.in.fd, floorFile(floor)) // the payload of what is deleted has no business there
 	}

@@ -128,7 +128,7 @@ func TestUnreadDirectoryIsTriedAgain(t *testing.T) {
 	spy.before = nil
 	wantRecord(t, s, "d/a", "x", 1)
 	f, err := s.enterFolder(t.Context(), "d")
-	if err != nil || f != s.folder("d") {
+	if err != nil || f != s.books.findFolder("d") {
 		t.Fatalf("a directory that another call just took in: got %v, %v", f, err)
 	}
 }
@@ -377,7 +377,7 @@ func TestNothingGoesOnForEver(t *testing.T) {
 	spy := newSpy()
 	s := openSpied(t, spy, memDir(t), bare())
 	mustPut(t, s, "a", "x")
-	s.root.streams["a"].top = maxGeneration
+	s.books.root.streams["a"].top = maxGeneration
 	if err := s.Put(t.Context(), "a", []byte("y")); !errors.Is(err, ErrNotWritten) || !strings.Contains(err.Error(), "no generation") {
 		t.Errorf("Put after the last number: got %v", err)
 	}

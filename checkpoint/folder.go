@@ -19,7 +19,7 @@ type folder struct {
 	barrier barrier
 	err     error // why the directory can not be used; its streams have no other state then
 
-	// Guarded by Store.mu.
+	// Guarded by books.mu.
 	streams map[string]*stream
 	floor   uint64 // the highest generation of any stream that was deleted from here
 }
@@ -32,7 +32,7 @@ type stream struct {
 	busy  chan struct{}
 	draft draft
 
-	// Guarded by Store.mu.
+	// Guarded by books.mu.
 	gens   []generation // newest first
 	aside  []aside      // highest generation first
 	top    uint64       // the highest generation that was ever named
@@ -82,7 +82,7 @@ func (f *folder) close() {
 	}
 }
 
-// stream returns the stream with a base name, and makes it where it is not known. Called with Store.mu.
+// stream returns the stream with a base name, and makes it where it is not known. Called with books.mu.
 func (f *folder) stream(base string) *stream {
 	st := f.streams[base]
 	if st == nil {
@@ -107,17 +107,17 @@ func (st *stream) take(ctx context.Context) error {
 
 func (st *stream) release() { <-st.busy }
 
-// next is the generation that the next write gets. Called with Store.mu.
+// next is the generation that the next write gets. Called with books.mu.
 func (st *stream) next() uint64 { return max(st.top, st.in.floor) + 1 }
 
-// add enters a generation that the directory now has. Called with Store.mu.
+// add enters a generation that the directory now has. Called with books.mu.
 func (st *stream) add(g generation) {
 	st.top = max(st.top, g.gen)
 	st.gens = append(st.gens, g)
 	slices.SortFunc(st.gens, func(a, b generation) int { return descending(a.gen, b.gen) })
 }
 
-// find returns the entry of a generation, nil where it is gone. Called with Store.mu; not valid after it.
+// find returns the entry of a generation, nil where it is gone. Called with books.mu; not valid after it.
 func (st *stream) find(gen uint64) *generation {
 	for i := range st.gens {
 		if st.gens[i].gen == gen {
@@ -127,7 +127,7 @@ func (st *stream) find(gen uint64) *generation {
 	return nil
 }
 
-// drop takes a generation out. Called with Store.mu.
+// drop takes a generation out. Called with books.mu.
 func (st *stream) drop(gen uint64) (generation, bool) {
 	i := slices.IndexFunc(st.gens, func(g generation) bool { return g.gen == gen })
 	if i < 0 {
@@ -139,7 +139,7 @@ func (st *stream) drop(gen uint64) (generation, bool) {
 }
 
 // surplus returns the lowest generation that neither the number to keep nor the rule of the two newest verified ones
-// holds. What a newer version wrote is never surplus. Called with Store.mu.
+// holds. What a newer version wrote is never surplus. Called with books.mu.
 func (st *stream) surplus(keep int) (uint64, bool) {
 	verified := 0
 	for i, g := range st.gens {

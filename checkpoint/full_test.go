@@ -154,8 +154,8 @@ func TestQuotaIsKept(t *testing.T) {
 		if got, err := s.Get(t.Context(), stream); err != nil || !bytes.Equal(got, payload) {
 			t.Fatalf("Put %d: the stream has %d bytes, want %d (error %v)", i, len(got), len(payload), err)
 		}
-		if size := sizeOf(t, dir); size > o.MaxStore || size != s.used {
-			t.Fatalf("Put %d: the store has %d bytes and counts %d, it may have %d", i, size, s.used, o.MaxStore)
+		if size := sizeOf(t, dir); size > o.MaxStore || size != s.books.bytes.used {
+			t.Fatalf("Put %d: the store has %d bytes and counts %d, it may have %d", i, size, s.books.bytes.used, o.MaxStore)
 		}
 	}
 	if full == 0 || full == 60 {

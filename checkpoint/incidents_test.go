@@ -49,7 +49,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "the entry of a new directory is not fsynced",
 			Func:    "(*Store).makeFolder",
-			Replace: "s.root.barrier.wait()",
+			Replace: "s.books.root.barrier.wait()",
 			With:    "error(nil)",
 			Run:     "^TestFaultD1EveryCrashState$",
 		},
@@ -84,7 +84,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "an unconfirmed record is trusted because it reads well",
-			Func:    "(*Store).standing",
+			Func:    "(*books).findStanding",
 			Replace: "len(st.gens) == 0 || st.unsure",
 			With:    "len(st.gens) == 0",
 			Run:     "^TestFaultD6LostSyncs$",
@@ -107,11 +107,11 @@ func TestIncidents(t *testing.T) {
 			Why:  "a deletion is acknowledged before it is durable",
 			Func: "(*Store).remove",
 			Replace: `if err := st.in.barrier.wait(); err != nil {
-		s.vanish(st)
+		s.books.vanishStream(st)
 		return indeterminate(err)
 	}`,
 			With: `if err := error(nil); err != nil {
-		s.vanish(st)
+		s.books.vanishStream(st)
 		return indeterminate(err)
 	}`,
 			Run: "^TestFaultD1EveryCrashState$",

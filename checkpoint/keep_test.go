@@ -136,7 +136,7 @@ func TestOpenVerifiesEverything(t *testing.T) {
 	s = openStore(t, dir, bare())
 	t.Logf("Open with 48 records of 64 KiB: %v", time.Since(began))
 	for i := range 16 {
-		for _, g := range s.root.streams[fmt.Sprint("s", i)].gens {
+		for _, g := range s.books.root.streams[fmt.Sprint("s", i)].gens {
 			if !g.verified {
 				t.Fatalf("stream %d, generation %d was not verified", i, g.gen)
 			}

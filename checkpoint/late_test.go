@@ -29,7 +29,7 @@ func TestDamagedFileThatGoesWhileItIsRead(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, _, f := s.load.load(s.root.fd, name{base: "a"}, 2, nil)
+	_, _, _, f := s.load.load(s.books.root.fd, name{base: "a"}, 2, nil)
 	if f == nil || f.reason != reasonMissing {
 		t.Errorf("got %+v, want it missing", f)
 	}
@@ -39,7 +39,7 @@ func TestDamagedFileThatGoesWhileItIsRead(t *testing.T) {
 func TestReadBesideADeleteEnds(t *testing.T) {
 	s := openStore(t, t.TempDir(), bare())
 	mustPut(t, s, "a", "one")
-	st := s.root.streams["a"]
+	st := s.books.root.streams["a"]
 	if st == nil {
 		t.Fatal("there is no stream a")
 	}

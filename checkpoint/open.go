@@ -67,9 +67,9 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	}
 	return &Store{
 		sys: sys, o: o, path: path, lock: -1, pause: pauseFor,
-		load:    newLoader(sys, o),
-		grow:    make(chan struct{}, 1),
-		folders: map[string]*folder{},
+		load:  newLoader(sys, o),
+		grow:  make(chan struct{}, 1),
+		books: books{bytes: account{limit: o.MaxStore}, folders: map[string]*folder{}},
 	}, nil
 }
 
@@ -88,11 +88,11 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	s.root = newFolder("", fd, fileID{}, s.sys)
+	s.books.root = newFolder("", fd, fileID{}, s.sys)
 	if err := s.checkRoot(); err != nil {
 		return err
 	}
-	if err := s.root.open(); err != nil {
+	if err := s.books.root.open(); err != nil {
 		return err
 	}
 	if err := s.takeLock(); err != nil {
@@ -235,11 +235,11 @@ func checkParents(sys fsys, path string, itself bool) error {
 // checkRoot judges the store's own directory. One that others may enter is closed, if it is empty or a store;
 // anything else is somebody's, and a wrong path must not cost them their modes.
 func (s *Store) checkRoot() error {
-	info, err := s.sys.stat(s.root.fd)
+	info, err := s.sys.stat(s.books.root.fd)
 	if err != nil {
 		return err
 	}
-	if s.kind, err = s.sys.kindOf(s.root.fd); err != nil {
+	if s.kind, err = s.sys.kindOf(s.books.root.fd); err != nil {
 		return err
 	}
 	if s.kind == storageNetwork {
@@ -248,25 +248,25 @@ func (s *Store) checkRoot() error {
 	if info.uid != s.load.uid {
 		return fmt.Errorf("%w: owned by user %d, this is user %d", ErrUntrusted, info.uid, s.load.uid)
 	}
-	s.root.id = info.id
+	s.books.root.id = info.id
 	if info.perm&openToOthers == 0 {
 		return nil
 	}
-	names, err := s.sys.list(s.root.fd)
+	names, err := s.sys.list(s.books.root.fd)
 	if err != nil {
 		return err
 	}
-	if _, err := s.sys.statAt(s.root.fd, lockFile); err != nil && len(names) > 0 {
+	if _, err := s.sys.statAt(s.books.root.fd, lockFile); err != nil && len(names) > 0 {
 		return fmt.Errorf("%w: mode %#o, and it holds other things than a store", ErrUntrusted, info.perm)
 	}
-	return s.sys.chmod(s.root.fd, permDir)
+	return s.sys.chmod(s.books.root.fd, permDir)
 }
 
 // takeLock takes the lock, and says in its file who has it. On a read-only disk the lock file is enough as it is.
 func (s *Store) takeLock() error {
-	fd, err := s.sys.openAt(s.root.fd, lockFile, openLock)
+	fd, err := s.sys.openAt(s.books.root.fd, lockFile, openLock)
 	if isReadOnly(err) || errors.Is(err, os.ErrPermission) {
-		fd, err = s.sys.openAt(s.root.fd, lockFile, openRead)
+		fd, err = s.sys.openAt(s.books.root.fd, lockFile, openRead)
 		if isGone(err) {
 			err = fmt.Errorf("%w: there is no store yet", ErrReadOnly)
 		}
@@ -300,7 +300,7 @@ func (s *Store) checkLock(fd int) error {
 		}
 		return err
 	}
-	now, err := s.sys.statAt(s.root.fd, lockFile)
+	now, err := s.sys.statAt(s.books.root.fd, lockFile)
 	if err == nil && now.id != info.id {
 		err = fmt.Errorf("%w: the lock file was replaced", ErrMoved)
 	}
@@ -313,7 +313,7 @@ func (s *Store) signLock() {
 	if s.sys.chmod(s.lock, permFile) != nil {
 		return
 	}
-	fd, err := s.sys.openAt(s.root.fd, lockFile, openWrite)
+	fd, err := s.sys.openAt(s.books.root.fd, lockFile, openWrite)
 	if err != nil {
 		return
 	}

@@ -224,13 +224,13 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 		if got < acknowledged || got > acknowledged+1 && acknowledged > 0 {
 			t.Fatalf("kill %d: got number %d, acknowledged was %d", i, got, acknowledged)
 		}
-		d := s.folder("d")
+		d := s.books.findFolder("d")
 		if d == nil && got == 0 {
 			mustClose(t, s)
 			continue
 		}
 		wantNoTemps(t, dir+"/d")
-		for _, st := range s.sorted(d) {
+		for _, st := range s.books.sortStreams(d) {
 			if len(st.aside) > 0 || len(st.gens) > 0 && !st.gens[0].verified {
 				t.Fatalf("kill %d: a crash alone made damage: %+v", i, st.aside)
 			}

@@ -162,8 +162,8 @@ func TestGenerationsAreKeptAndDropped(t *testing.T) {
 	if want := digestOf([]byte("9")).String(); rec.Digest != want || rec.Writer != "v1.2.3" || rec.Stream != "a" || rec.Damage != nil {
 		t.Fatalf("Read: got %+v, want digest %s, writer v1.2.3, no damage", rec, want)
 	}
-	if s.used != 3*int64(len(content(t, place(dir, "a", 10)))) {
-		t.Fatalf("bytes in use: got %d, want three files of %d", s.used, len(content(t, place(dir, "a", 10))))
+	if s.books.bytes.used != 3*int64(len(content(t, place(dir, "a", 10)))) {
+		t.Fatalf("bytes in use: got %d, want three files of %d", s.books.bytes.used, len(content(t, place(dir, "a", 10))))
 	}
 }
 

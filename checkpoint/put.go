@@ -41,7 +41,7 @@ func (s *Store) putName(ctx context.Context, stream string, payload []byte) erro
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	st, err := s.enter(ctx, n)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
 	if err := s.ready(st.in); err != nil {
 		return err
 	}
-	newest, err := s.standing(st)
+	newest, err := s.books.findStanding(st)
 	if err != nil {
 		return err
 	}
@@ -66,20 +66,6 @@ func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
 		return nil
 	}
 	return s.commit(ctx, st, payload, hint)
-}
-
-// standing returns the newest record, if it is acknowledged. It refuses what may not be written over.
-func (s *Store) standing(st *stream) (generation, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(st.gens) == 0 || st.unsure {
-		return generation{}, nil
-	}
-	newest := st.gens[0]
-	if newest.is(reasonTooNew) {
-		return generation{}, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: reasonTooNew, Err: newest.flaw.err}
-	}
-	return newest, nil
 }
 
 // enter returns the stream of a name, and makes its directory where that is not there.
@@ -91,9 +77,7 @@ func (s *Store) enter(ctx context.Context, n name) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f.stream(n.base), nil
+	return s.books.enterStream(f, n.base), nil
 }
 
 // enterFolder makes a directory, unless another call just did.
@@ -102,27 +86,25 @@ func (s *Store) enterFolder(ctx context.Context, dir string) (*folder, error) {
 		return nil, err
 	}
 	defer s.releaseGrow()
-	if f := s.folder(dir); f != nil {
+	if f := s.books.findFolder(dir); f != nil {
 		return f, f.err
 	}
 	f, err := s.makeFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.folders[dir] = f
+	s.books.addFolder(f)
 	return f, nil
 }
 
 // makeFolder makes a directory of streams. Its entry is durable before it holds a record.
 func (s *Store) makeFolder(dir string) (*folder, error) {
-	if err := s.ready(s.root); err != nil {
+	if err := s.ready(s.books.root); err != nil {
 		return nil, err
 	}
-	fd, err := s.makeDir(s.root.fd, dir)
+	fd, err := s.makeDir(s.books.root.fd, dir)
 	if isFull(err) && s.makeRoom() {
-		fd, err = s.makeDir(s.root.fd, dir)
+		fd, err = s.makeDir(s.books.root.fd, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -133,8 +115,8 @@ func (s *Store) makeFolder(dir string) (*folder, error) {
 		err = f.open()
 	}
 	if err == nil {
-		if err = s.root.barrier.wait(); err != nil {
-			_ = s.sys.rmdir(s.root.fd, dir) // the next try has to make it anew: an fsync that failed is not repeated
+		if err = s.books.root.barrier.wait(); err != nil {
+			_ = s.sys.rmdir(s.books.root.fd, dir) // the next try has to make it anew: an fsync that failed is not repeated
 		}
 	}
 	if err != nil {
@@ -146,9 +128,7 @@ func (s *Store) makeFolder(dir string) (*folder, error) {
 
 // commit writes the next generation. The stream's turn is the caller's.
 func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uint32) error {
-	s.mu.Lock()
-	gen := st.next()
-	s.mu.Unlock()
+	gen := s.books.nextGeneration(st)
 	if gen > maxGeneration {
 		return errors.New("no generation is left")
 	}
@@ -163,7 +143,7 @@ func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uin
 		temp, err = s.writeFile(ctx, st)
 	}
 	if err != nil {
-		s.refund(d.size())
+		s.books.bytes.refundBytes(d.size())
 		return err
 	}
 	g := generation{gen: gen, size: d.size(), digest: d.header.payload, hint: hint, verified: true}
@@ -223,8 +203,10 @@ func (s *Store) publish(ctx context.Context, st *stream, temp string, g generati
 	}
 	if err != nil {
 		_ = s.sys.unlink(st.in.fd, temp)
-		s.refund(g.size)
-		s.burn(st, g.gen, err)
+		s.books.bytes.refundBytes(g.size)
+		if isTaken(err) {
+			s.books.burnNumber(st, g.gen)
+		}
 		return err
 	}
 	if err := st.in.barrier.wait(); err != nil {
@@ -234,24 +216,14 @@ func (s *Store) publish(ctx context.Context, st *stream, temp string, g generati
 	return nil
 }
 
-// burn gives up a number that a stranger's file has.
-func (s *Store) burn(st *stream, gen uint64, err error) {
-	if !isTaken(err) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.top = max(st.top, gen)
-}
-
 // acknowledge enters a durable generation, then drops what it made surplus. The next fsync of the directory covers
 // that.
 func (s *Store) acknowledge(st *stream, g generation) {
-	s.mu.Lock()
+	s.books.mu.Lock()
 	st.add(g)
 	unmark := st.marked
 	st.unsure, st.marked = false, false
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	if unmark {
 		_ = s.sys.unlink(st.in.fd, unsureFile(st.name.base)) // one left behind costs one write at the next Open
 	}
@@ -266,16 +238,16 @@ func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) 
 	_, err := s.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
 	gone := isGone(err)
 	g.verified, g.doubtful = false, true
-	s.mu.Lock()
+	s.books.mu.Lock()
 	if gone {
-		s.used -= g.size
+		s.books.bytes.refundBytes(g.size)
 	} else {
 		st.add(g) // where the system does not say, reading will tell
 	}
 	st.top = max(st.top, g.gen)
 	st.unsure = true
 	marked := st.marked
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	if gone {
 		_ = s.sys.unlink(st.in.fd, temp)
 	}
@@ -291,7 +263,7 @@ func (s *Store) mark(st *stream) {
 		return
 	}
 	s.sys.close(fd)
-	s.mu.Lock()
+	s.books.mu.Lock()
 	st.marked = true
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 }

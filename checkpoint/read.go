@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 )
 
 // Record is one generation of a stream, read and verified.
@@ -55,7 +54,7 @@ func (s *Store) readName(ctx context.Context, stream string) (Record, error) {
 	if err := s.begin(ctx); err != nil {
 		return Record{}, err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	st, err := s.lookup(ctx, n)
 	if err != nil {
 		return Record{}, err
@@ -73,7 +72,7 @@ func (s *Store) read(ctx context.Context, st *stream) (Record, error) {
 		if err := ctx.Err(); err != nil {
 			return Record{}, err
 		}
-		gen, found := s.newest(st, below)
+		gen, found := s.books.findNewest(st, below)
 		if !found {
 			return Record{}, s.nothing(st, damage)
 		}
@@ -94,61 +93,36 @@ func (s *Store) read(ctx context.Context, st *stream) (Record, error) {
 	}
 }
 
-// newest gives the highest generation below a bound.
-func (s *Store) newest(st *stream, below uint64) (uint64, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range st.gens {
-		if st.gens[i].gen < below {
-			return st.gens[i].gen, true
-		}
-	}
-	return 0, false
-}
-
 // superseded reports whether a generation went away because a Put or a Delete dropped it. Where it still is in the books, a
 // Delete may be in the middle: this waits for its end.
 func (s *Store) superseded(ctx context.Context, st *stream, gen uint64) bool {
-	if !s.holds(st, gen) {
+	if !s.books.holdsGeneration(st, gen) {
 		return true
 	}
 	if st.take(ctx) != nil {
 		return true // reading ends with the context
 	}
 	defer st.release()
-	s.mu.Lock()
+	s.books.mu.Lock()
 	g := st.find(gen)
 	never := g != nil && g.doubtful
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	if never {
-		s.forget(st, gen) // the Put of it said that it may not be there
+		s.books.forgetGeneration(st, gen) // the Put of it said that it may not be there
 	}
 	return g == nil || never
-}
-
-func (s *Store) holds(st *stream, gen uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return st.find(gen) != nil
 }
 
 func (s *Store) found(st *stream, h *header, payload []byte, damage []Damage) Record {
 	return Record{
 		Stream: h.stream, Generation: h.generation, Digest: h.payload.String(), Writer: h.writer, Payload: payload,
-		Damage: s.withAside(st, h.generation, damage),
+		Damage: s.books.mergeDamage(st, h.generation, damage),
 	}
 }
 
 // nothing says why a stream has no record: nobody wrote one for this machine, or none of them verifies.
 func (s *Store) nothing(st *stream, damage []Damage) error {
-	return absence(st.name, s.withAside(st, 0, damage))
-}
-
-// withAside adds the files above a generation that were set aside earlier.
-func (s *Store) withAside(st *stream, above uint64, damage []Damage) []Damage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return mergeAside(st.name, st.aside, above, damage)
+	return absence(st.name, s.books.mergeDamage(st, 0, damage))
 }
 
 func mergeAside(n name, files []aside, above uint64, damage []Damage) []Damage {
@@ -195,24 +169,15 @@ func (s *Store) list(ctx context.Context, dir string) ([]string, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	f, err := s.known(ctx, dir)
 	if f == nil || err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var names []string
-	for _, st := range f.streams {
-		if st.present() {
-			names = append(names, st.name.String())
-		}
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names, nil
+	return s.books.listPresent(f), nil
 }
 
-// present reports whether reading the stream gives something else than fs.ErrNotExist. Called with Store.mu.
+// present reports whether reading the stream gives something else than fs.ErrNotExist. Called with books.mu.
 func (st *stream) present() bool {
 	return len(st.gens) > 0 || slices.ContainsFunc(st.aside, func(a aside) bool { return a.reason != reasonForeign })
 }

@@ -13,15 +13,15 @@ import (
 // recover brings the directory and what is known about it together, at Open. It never removes a record that verifies, so it
 // may be killed anywhere and run again.
 func (s *Store) recover() error {
-	names, err := s.sys.list(s.root.fd)
+	names, err := s.sys.list(s.books.root.fd)
 	if err != nil {
 		return err
 	}
-	s.adopt(s.root, names)
-	s.examine(s.root)
+	s.adopt(s.books.root, names)
+	s.examine(s.books.root)
 	slices.Sort(names)
 	for _, dir := range names {
-		info, err := s.sys.statAt(s.root.fd, dir)
+		info, err := s.sys.statAt(s.books.root.fd, dir)
 		if checkDir(dir) != nil || err == nil && !info.dir {
 			continue // a stranger's, or one of ours with another meaning
 		}
@@ -30,7 +30,7 @@ func (s *Store) recover() error {
 		}
 	}
 	s.openBallast()
-	if s.used > s.o.MaxStore { // what a crash kept had been dropped
+	if s.books.bytes.usedBytes() > s.o.MaxStore { // what a crash kept had been dropped
 		s.trimAll()
 	}
 	return nil
@@ -45,9 +45,7 @@ func (s *Store) takeIn(dir string) *folder {
 	} else {
 		s.adopt(f, names)
 	}
-	s.mu.Lock()
-	s.folders[dir] = f
-	s.mu.Unlock()
+	s.books.addFolder(f)
 	s.examine(f)
 	return f
 }
@@ -55,7 +53,7 @@ func (s *Store) takeIn(dir string) *folder {
 // examine verifies every record of a directory, and confirms what was not.
 func (s *Store) examine(f *folder) {
 	var buf []byte
-	for _, st := range s.sorted(f) {
+	for _, st := range s.books.sortStreams(f) {
 		buf = s.verify(st, buf)
 		s.bound(st)
 	}
@@ -64,7 +62,7 @@ func (s *Store) examine(f *folder) {
 }
 
 func (s *Store) openDirectory(dir string) (*folder, []string, error) {
-	fd, info, err := openFolder(s.sys, s.root.fd, dir, s.load.uid)
+	fd, info, err := openFolder(s.sys, s.books.root.fd, dir, s.load.uid)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,8 +82,8 @@ func (s *Store) openDirectory(dir string) (*folder, []string, error) {
 	}
 	if err == nil && len(names) == 0 {
 		// A process that was killed may have made it and not come to the fsync of its entry; what holds a file had one.
-		if err = s.root.barrier.wait(); err != nil {
-			_ = s.sys.rmdir(s.root.fd, dir) // it has to be made anew: an fsync that failed is not repeated
+		if err = s.books.root.barrier.wait(); err != nil {
+			_ = s.sys.rmdir(s.books.root.fd, dir) // it has to be made anew: an fsync that failed is not repeated
 		}
 	}
 	if err != nil {
@@ -131,7 +129,7 @@ func (s *Store) adoptFile(f *folder, p fileName, file string) {
 		return
 	}
 	size := info.size // 0 where the system does not say; reading will tell
-	s.refund(-size)
+	s.books.bytes.addBytes(size)
 	if p.kind == kindRecord {
 		st.add(generation{gen: p.gen, size: size})
 		return
@@ -139,15 +137,9 @@ func (s *Store) adoptFile(f *folder, p fileName, file string) {
 	st.addAside(aside{gen: p.gen, size: size, reason: p.reason})
 }
 
-func (s *Store) generations(st *stream) []generation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(st.gens)
-}
-
 // verify reads every generation of a stream.
 func (s *Store) verify(st *stream, buf []byte) []byte {
-	for _, g := range s.generations(st) {
+	for _, g := range s.books.copyGenerations(st) {
 		h, payload, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
 		buf = grown
 		if f != nil {
@@ -155,12 +147,7 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 			s.setAside(st, g.gen, f)
 			continue
 		}
-		hint := hintOf(payload)
-		s.mu.Lock()
-		if entry := st.find(g.gen); entry != nil {
-			entry.digest, entry.hint, entry.verified = h.payload, hint, true
-		}
-		s.mu.Unlock()
+		s.books.markVerified(st, g.gen, h.payload, hintOf(payload))
 	}
 	return buf
 }
@@ -169,7 +156,7 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 // generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
 func (s *Store) confirm(f *folder) {
 	ctx := context.Background() //nolint:forbidigo // Open has none, and what it reads is bounded
-	for _, st := range s.sorted(f) {
+	for _, st := range s.books.sortStreams(f) {
 		if !st.marked || len(st.gens) == 0 || st.gens[0].is(reasonTooNew) {
 			continue
 		}
@@ -180,15 +167,4 @@ func (s *Store) confirm(f *folder) {
 		_ = s.commit(ctx, st, rec.Payload, hintOf(rec.Payload)) // st.unsure keeps the failure
 		st.release()
 	}
-}
-
-func (s *Store) sorted(f *folder) []*stream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*stream, 0, len(f.streams))
-	for _, st := range f.streams {
-		all = append(all, st)
-	}
-	slices.SortFunc(all, func(a, b *stream) int { return strings.Compare(a.name.base, b.name.base) })
-	return all
 }

@@ -20,20 +20,15 @@ type Store struct {
 	load loader
 	kind storage
 	lock int // descriptor of the lock file
-	root *folder
 
 	pause func(ctx context.Context, try int) error // between two tries after an error of the disk
 	temps atomic.Uint64                            // makes names of temporary files
 	grow  chan struct{}                            // one directory is made or taken in at a time
-	ops   sync.WaitGroup                           // calls under way, which Close waits for
+	calls gate
+	books books
 
-	unsure error // what the fsync of the directory above said at Open; nil = it is durable
-
-	mu      sync.Mutex // guards what follows, and what folders and streams say; never held across a system call
-	closed  bool
-	folders map[string]*folder // by name, without the store's own
-	used    int64              // bytes in all files, and those that are about to be written
-	ballast bool               // the file that is given back when the disk is full is there
+	unsure  error // what the fsync of the directory above said at Open; nil = it is durable
+	ballast bool  // the file that is given back when the disk is full is there; guarded by books.mu
 }
 
 // Durable reports whether the directory lies on a file system on which an acknowledged write was shown to survive a power
@@ -46,23 +41,18 @@ func (s *Store) Close() error {
 	if err := s.isOpened(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	was := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if was {
+	if s.calls.closeGate() {
 		return nil
 	}
-	s.ops.Wait()
 	return s.closeFiles()
 }
 
 func (s *Store) closeFiles() error {
-	for _, f := range s.folders {
+	for _, f := range s.books.folders {
 		f.close()
 	}
-	if s.root != nil {
-		s.root.close()
+	if s.books.root != nil {
+		s.books.root.close()
 	}
 	if s.lock < 0 {
 		return nil
@@ -83,7 +73,7 @@ func (s *Store) isOpened() error {
 	return nil
 }
 
-// begin admits a call; s.ops.Done ends it.
+// begin admits a call; s.calls.endCall ends it.
 func (s *Store) begin(ctx context.Context) error {
 	if err := s.isOpened(); err != nil {
 		return err
@@ -91,13 +81,39 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	return s.calls.admitCall()
+}
+
+// gate admits the calls of a Store until it is closed, and knows which are under way.
+type gate struct {
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (g *gate) admitCall() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
 		return fs.ErrClosed
 	}
-	s.ops.Add(1)
+	g.running.Add(1)
 	return nil
+}
+
+func (g *gate) endCall() { g.running.Done() }
+
+// closeGate admits no more calls, waits for those under way, and reports whether it was closed before.
+func (g *gate) closeGate() (was bool) {
+	g.mu.Lock()
+	was = g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if !was {
+		g.running.Wait()
+	}
+	return was
 }
 
 // lookup returns the stream of a name where it is known, and nil otherwise.
@@ -106,14 +122,12 @@ func (s *Store) lookup(ctx context.Context, n name) (*stream, error) {
 	if f == nil || err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f.streams[n.base], nil
+	return s.books.findStream(f, n.base), nil
 }
 
 // known returns a directory of the store, nil where it is not there. One that could not be taken in is tried again.
 func (s *Store) known(ctx context.Context, dir string) (*folder, error) {
-	f := s.folder(dir)
+	f := s.books.findFolder(dir)
 	if f == nil || f.err == nil {
 		return f, nil
 	}
@@ -121,19 +135,10 @@ func (s *Store) known(ctx context.Context, dir string) (*folder, error) {
 		return nil, err
 	}
 	defer s.releaseGrow()
-	if f = s.folder(dir); f.err != nil {
+	if f = s.books.findFolder(dir); f.err != nil {
 		f = s.takeIn(dir)
 	}
 	return f, f.err
-}
-
-func (s *Store) folder(dir string) *folder {
-	if dir == "" {
-		return s.root
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.folders[dir]
 }
 
 func (s *Store) takeGrow(ctx context.Context) error {
@@ -162,11 +167,11 @@ func (s *Store) ready(f *folder) error {
 // unmoved returns ErrMoved where a path no longer leads to the directory that is open.
 func (s *Store) unmoved(f *folder) error {
 	info, err := s.sys.statPath(s.path)
-	if err == nil && info.id != s.root.id {
+	if err == nil && info.id != s.books.root.id {
 		return fmt.Errorf("%w: %q", ErrMoved, s.path)
 	}
 	if err == nil && f.dir != "" {
-		info, err = s.sys.statAt(s.root.fd, f.dir)
+		info, err = s.sys.statAt(s.books.root.fd, f.dir)
 		if err == nil && info.id != f.id {
 			return fmt.Errorf("%w: %q in %q", ErrMoved, f.dir, s.path)
 		}
@@ -180,14 +185,7 @@ func (s *Store) unmoved(f *folder) error {
 // tell reports damage, once a generation.
 func (s *Store) tell(st *stream, gen uint64, f *flaw) Damage {
 	d := Damage{Stream: st.name.String(), Generation: gen, Reason: f.reason, Err: f.err}
-	s.mu.Lock()
-	g := st.find(gen)
-	news := g != nil && !g.told
-	if g != nil {
-		g.told, g.flaw, g.verified = true, f, false
-	}
-	s.mu.Unlock()
-	if news {
+	if s.books.markFlawed(st, gen, f) {
 		s.o.OnDamage(d)
 	}
 	return d

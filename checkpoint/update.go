@@ -120,13 +120,13 @@ func topOf(ctx context.Context, s *Store, n name) (uint64, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	st, err := s.lookup(ctx, n)
 	if st == nil || err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
 	return st.top, nil
 }
 
@@ -141,7 +141,7 @@ func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte)
 	if err := s.begin(ctx); err != nil {
 		return false, err
 	}
-	defer s.ops.Done()
+	defer s.calls.endCall()
 	st, err := s.enter(ctx, n)
 	if err != nil {
 		return false, err
@@ -150,9 +150,9 @@ func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte)
 		return false, err
 	}
 	defer st.release()
-	s.mu.Lock()
+	s.books.mu.Lock()
 	same := st.top == as.top && (as.gen == 0 || st.find(as.gen) != nil)
-	s.mu.Unlock()
+	s.books.mu.Unlock()
 	if !same {
 		return false, nil
 	}
