@@ -38,7 +38,7 @@ func (s *Store) deleteName(ctx context.Context, stream string) error {
 		return err
 	}
 	defer st.release()
-	if err := s.ready(st.in); err != nil {
+	if err := s.dir.checkReady(st.in); err != nil {
 		return err
 	}
 	return s.remove(st)
@@ -58,7 +58,7 @@ func (s *Store) remove(st *stream) error {
 		return err
 	}
 	for _, file := range r.first {
-		if err := s.sys.unlink(st.in.fd, file); err != nil && !isGone(err) {
+		if err := s.dir.sys.unlink(st.in.fd, file); err != nil && !isGone(err) {
 			return err
 		}
 	}
@@ -118,21 +118,21 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	s.books.mu.Unlock()
 	switch {
 	case r.whole && top > old:
-		err = s.sys.rename(st.in.fd, r.last, floorFile(top))
+		err = s.dir.sys.rename(st.in.fd, r.last, floorFile(top))
 		if isTaken(err) { // the record of another stream with that number is the mark already; once that is durable, ours may go
 			if err = st.in.barrier.wait(); err == nil {
-				err = s.sys.unlink(st.in.fd, r.last)
+				err = s.dir.sys.unlink(st.in.fd, r.last)
 			}
 		}
 		floor = top
 	case top > old:
 		floor = s.makeFloor(st.in, top)
-		err = s.sys.unlink(st.in.fd, r.last)
+		err = s.dir.sys.unlink(st.in.fd, r.last)
 	default:
-		err = s.sys.unlink(st.in.fd, r.last)
+		err = s.dir.sys.unlink(st.in.fd, r.last)
 	}
 	if isMedia(err) {
-		if _, gone := s.sys.statAt(st.in.fd, r.last); isGone(gone) {
+		if _, gone := s.dir.sys.statAt(st.in.fd, r.last); isGone(gone) {
 			s.books.vanishStream(st)
 		}
 		return 0, indeterminate(err)
@@ -146,11 +146,11 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 // makeFloor makes the mark where no whole record can become it. On a full disk it goes without: then nothing of the stream is
 // left that the number could be taken for.
 func (s *Store) makeFloor(f *folder, gen uint64) uint64 {
-	fd, err := s.sys.openAt(f.fd, floorFile(gen), openNew)
+	fd, err := s.dir.sys.openAt(f.fd, floorFile(gen), openNew)
 	if err != nil {
 		return 0
 	}
-	s.sys.close(fd)
+	s.dir.sys.close(fd)
 	return gen
 }
 
@@ -162,12 +162,12 @@ func (s *Store) afterRemoval(st *stream, floor uint64) {
 	st.marked = false
 	s.books.mu.Unlock()
 	if floor != 0 {
-		s.truncateFile(st.in.fd, floorFile(floor)) // the payload of what is deleted has no business there
+		s.dir.truncateFile(st.in.fd, floorFile(floor)) // the payload of what is deleted has no business there
 	}
 	if floor != 0 && old != 0 && floor > old {
-		_ = s.sys.unlink(st.in.fd, floorFile(old))
+		_ = s.dir.sys.unlink(st.in.fd, floorFile(old))
 	}
 	if marked {
-		_ = s.sys.unlink(st.in.fd, unsureFile(st.name.base))
+		_ = s.dir.sys.unlink(st.in.fd, unsureFile(st.name.base))
 	}
 }

@@ -65,6 +65,9 @@ func newFolder(dir string, fd int, id fileID, sys fsys) *folder {
 	return f
 }
 
+// setFD gives the folder its descriptor.
+func (f *folder) setFD(fd int) { f.fd, f.barrier.dir = fd, fd }
+
 // open readies the folder's descriptors: the one for fsync has to be there before the first change, so that no error of
 // the disk gets by unseen.
 func (f *folder) open() error {

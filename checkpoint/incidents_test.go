@@ -17,7 +17,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a record is acknowledged before its file is fsynced",
 			Func:    "(*Store).writeOnce",
-			Replace: "s.sys.sync(fd)",
+			Replace: "s.dir.sys.sync(fd)",
 			With:    "nil",
 			Run:     "^TestFaultD1EveryCrashState$",
 		},
@@ -32,14 +32,14 @@ func TestIncidents(t *testing.T) {
 			Why:  "the directory is fsynced before the rename",
 			Func: "(*Store).publish",
 			Replace: `if err == nil {
-		if err = s.sys.rename(st.in.fd, temp, file); isMedia(err) {
+		if err = s.dir.sys.rename(st.in.fd, temp, file); isMedia(err) {
 			return s.unconfirmed(st, temp, g, err)
 		}
 	}`,
 			With: `if err := st.in.barrier.wait(); err != nil {
 		return err
 	}
-	defer s.sys.rename(st.in.fd, temp, file)
+	defer s.dir.sys.rename(st.in.fd, temp, file)
 	if err == nil {
 		s.acknowledge(st, g)
 		return nil
@@ -76,9 +76,9 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a file is fsynced again after its fsync failed",
 			Func:    "(*Store).writeOnce",
-			Replace: "err = s.sys.sync(fd)",
-			With: `if err = s.sys.sync(fd); err != nil {
-			err = s.sys.sync(fd)
+			Replace: "err = s.dir.sys.sync(fd)",
+			With: `if err = s.dir.sys.sync(fd); err != nil {
+			err = s.dir.sys.sync(fd)
 		}`,
 			Run: "^TestFaultD6LostSyncs$",
 		},

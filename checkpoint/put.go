@@ -54,7 +54,7 @@ func (s *Store) putName(ctx context.Context, stream string, payload []byte) erro
 }
 
 func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
-	if err := s.ready(st.in); err != nil {
+	if err := s.dir.checkReady(st.in); err != nil {
 		return err
 	}
 	newest, err := s.books.findStanding(st)
@@ -99,24 +99,24 @@ func (s *Store) enterFolder(ctx context.Context, dir string) (*folder, error) {
 
 // makeFolder makes a directory of streams. Its entry is durable before it holds a record.
 func (s *Store) makeFolder(dir string) (*folder, error) {
-	if err := s.ready(s.books.root); err != nil {
+	if err := s.dir.checkReady(s.books.root); err != nil {
 		return nil, err
 	}
-	fd, err := s.makeDir(s.books.root.fd, dir)
+	fd, err := s.dir.makeDir(s.books.root.fd, dir)
 	if isFull(err) && s.makeRoom() {
-		fd, err = s.makeDir(s.books.root.fd, dir)
+		fd, err = s.dir.makeDir(s.books.root.fd, dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.sys.stat(fd)
-	f := newFolder(dir, fd, info.id, s.sys)
+	info, err := s.dir.sys.stat(fd)
+	f := newFolder(dir, fd, info.id, s.dir.sys)
 	if err == nil {
 		err = f.open()
 	}
 	if err == nil {
 		if err = s.books.root.barrier.wait(); err != nil {
-			_ = s.sys.rmdir(s.books.root.fd, dir) // the next try has to make it anew: an fsync that failed is not repeated
+			_ = s.dir.sys.rmdir(s.books.root.fd, dir) // the next try has to make it anew: an fsync that failed is not repeated
 		}
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Store) writeFile(ctx context.Context, st *stream) (temp string, err err
 			return temp, nil
 		}
 		if !isTaken(err) {
-			_ = s.sys.unlink(st.in.fd, temp) // or the next Open does it
+			_ = s.dir.sys.unlink(st.in.fd, temp) // or the next Open does it
 		}
 		if try == tries || !isMedia(err) && !isTaken(err) {
 			return "", err
@@ -175,18 +175,18 @@ func (s *Store) writeFile(ctx context.Context, st *stream) (temp string, err err
 }
 
 func (s *Store) writeOnce(st *stream, temp string) error {
-	fd, err := s.sys.openAt(st.in.fd, temp, openNew)
+	fd, err := s.dir.sys.openAt(st.in.fd, temp, openNew)
 	if err != nil {
 		return err
 	}
-	err = s.sys.chmod(fd, permFile) // before the first byte, whatever the umask
+	err = s.dir.sys.chmod(fd, permFile) // before the first byte, whatever the umask
 	if err == nil {
-		err = st.draft.write(s.sys, fd)
+		err = st.draft.write(s.dir.sys, fd)
 	}
 	if err == nil {
-		err = s.sys.sync(fd)
+		err = s.dir.sys.sync(fd)
 	}
-	if closing := s.sys.close(fd); err == nil {
+	if closing := s.dir.sys.close(fd); err == nil {
 		err = closing // some file systems say only now that there was no room
 	}
 	return err
@@ -197,12 +197,12 @@ func (s *Store) publish(ctx context.Context, st *stream, temp string, g generati
 	file := recordFile(st.name.base, g.gen)
 	err := ctx.Err()
 	if err == nil {
-		if err = s.sys.rename(st.in.fd, temp, file); isMedia(err) {
+		if err = s.dir.sys.rename(st.in.fd, temp, file); isMedia(err) {
 			return s.unconfirmed(st, temp, g, err)
 		}
 	}
 	if err != nil {
-		_ = s.sys.unlink(st.in.fd, temp)
+		_ = s.dir.sys.unlink(st.in.fd, temp)
 		s.books.bytes.refundBytes(g.size)
 		if isTaken(err) {
 			s.books.burnNumber(st, g.gen)
@@ -225,7 +225,7 @@ func (s *Store) acknowledge(st *stream, g generation) {
 	st.unsure, st.marked = false, false
 	s.books.mu.Unlock()
 	if unmark {
-		_ = s.sys.unlink(st.in.fd, unsureFile(st.name.base)) // one left behind costs one write at the next Open
+		_ = s.dir.sys.unlink(st.in.fd, unsureFile(st.name.base)) // one left behind costs one write at the next Open
 	}
 	s.trim(st, s.o.Generations)
 	s.restoreBallast()
@@ -235,7 +235,7 @@ func (s *Store) acknowledge(st *stream, g generation) {
 // Open, as what it reads from the cache would look good. The mark needs no fsync: it is lost only together with the
 // cache.
 func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) error {
-	_, err := s.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
+	_, err := s.dir.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
 	gone := isGone(err)
 	g.verified, g.doubtful = false, true
 	s.books.mu.Lock()
@@ -249,7 +249,7 @@ func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) 
 	marked := st.marked
 	s.books.mu.Unlock()
 	if gone {
-		_ = s.sys.unlink(st.in.fd, temp)
+		_ = s.dir.sys.unlink(st.in.fd, temp)
 	}
 	if !marked {
 		s.mark(st)
@@ -258,11 +258,11 @@ func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) 
 }
 
 func (s *Store) mark(st *stream) {
-	fd, err := s.sys.openAt(st.in.fd, unsureFile(st.name.base), openNew)
+	fd, err := s.dir.sys.openAt(st.in.fd, unsureFile(st.name.base), openNew)
 	if err != nil {
 		return
 	}
-	s.sys.close(fd)
+	s.dir.sys.close(fd)
 	s.books.mu.Lock()
 	st.marked = true
 	s.books.mu.Unlock()

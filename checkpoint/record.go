@@ -298,23 +298,3 @@ func flawOf(err error) *flaw {
 	}
 	return &flaw{reasonUnreadable, err}
 }
-
-// openFolder opens a directory in the store's own and checks that it is ours.
-func openFolder(sys fsys, root int, dir string, uid uint32) (int, fileInfo, error) {
-	fd, err := sys.openAt(root, dir, openDir)
-	if isTrap(err) {
-		err = fmt.Errorf("directory %q: %w: %w", dir, ErrUntrusted, err)
-	}
-	if err != nil {
-		return -1, fileInfo{}, err
-	}
-	info, err := sys.stat(fd)
-	if err == nil && info.uid != uid {
-		err = fmt.Errorf("directory %q: %w: has another owner", dir, ErrUntrusted)
-	}
-	if err != nil {
-		sys.close(fd)
-		return -1, fileInfo{}, err
-	}
-	return fd, info, nil
-}

@@ -13,7 +13,7 @@ import (
 // recover brings the directory and what is known about it together, at Open. It never removes a record that verifies, so it
 // may be killed anywhere and run again.
 func (s *Store) recover() error {
-	names, err := s.sys.list(s.books.root.fd)
+	names, err := s.dir.sys.list(s.books.root.fd)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *Store) recover() error {
 	s.examine(s.books.root)
 	slices.Sort(names)
 	for _, dir := range names {
-		info, err := s.sys.statAt(s.books.root.fd, dir)
+		info, err := s.dir.sys.statAt(s.books.root.fd, dir)
 		if checkDir(dir) != nil || err == nil && !info.dir {
 			continue // a stranger's, or one of ours with another meaning
 		}
@@ -38,9 +38,9 @@ func (s *Store) recover() error {
 
 // takeIn takes in a directory of streams. One that can not be read costs its own streams only, until it can be.
 func (s *Store) takeIn(dir string) *folder {
-	f, names, err := s.openDirectory(dir)
+	f, names, err := s.dir.openStreams(dir)
 	if err != nil {
-		f = newFolder(dir, -1, fileID{}, s.sys)
+		f = newFolder(dir, -1, fileID{}, s.dir.sys)
 		f.err = fmt.Errorf("directory %q: %w", dir, err)
 	} else {
 		s.adopt(f, names)
@@ -61,44 +61,12 @@ func (s *Store) examine(f *folder) {
 	s.confirm(f)
 }
 
-func (s *Store) openDirectory(dir string) (*folder, []string, error) {
-	fd, info, err := openFolder(s.sys, s.books.root.fd, dir, s.load.uid)
-	if err != nil {
-		return nil, nil, err
-	}
-	f := newFolder(dir, fd, info.id, s.sys)
-	if info.perm&openToOthers != 0 {
-		err = s.sys.chmod(fd, permDir)
-		if isReadOnly(err) {
-			err = nil
-		}
-	}
-	if err == nil {
-		err = f.open()
-	}
-	var names []string
-	if err == nil {
-		names, err = s.sys.list(fd)
-	}
-	if err == nil && len(names) == 0 {
-		// A process that was killed may have made it and not come to the fsync of its entry; what holds a file had one.
-		if err = s.books.root.barrier.wait(); err != nil {
-			_ = s.sys.rmdir(s.books.root.fd, dir) // it has to be made anew: an fsync that failed is not repeated
-		}
-	}
-	if err != nil {
-		f.close()
-		return nil, nil, err
-	}
-	return f, names, nil
-}
-
 // adopt takes in the files of one directory by their names. What is left of a Put that was killed is removed. The fsync makes
 // the entries durable that a killed Put had not come to; where it fails, no record counts as confirmed.
 func (s *Store) adopt(f *folder, names []string) {
 	for _, file := range names {
 		if strings.HasPrefix(file, tempPrefix) {
-			_ = s.sys.unlink(f.fd, file) // where that fails, the next Open does it
+			_ = s.dir.sys.unlink(f.fd, file) // where that fails, the next Open does it
 			continue
 		}
 		if floor, ok := strings.CutPrefix(file, floorPrefix); ok {
@@ -124,7 +92,7 @@ func (s *Store) adoptFile(f *folder, p fileName, file string) {
 		st.unsure, st.marked = true, true
 		return
 	}
-	info, err := s.sys.statAt(f.fd, file)
+	info, err := s.dir.sys.statAt(f.fd, file)
 	if isGone(err) {
 		return
 	}

@@ -40,7 +40,7 @@ func (s *Store) trim(st *stream, keep int) (dropped bool) {
 		if !ok {
 			return dropped
 		}
-		if err := s.sys.unlink(st.in.fd, recordFile(st.name.base, gen)); err != nil && !isGone(err) {
+		if err := s.dir.sys.unlink(st.in.fd, recordFile(st.name.base, gen)); err != nil && !isGone(err) {
 			s.books.mu.Lock()
 			st.add(g) // still there; the next Put tries again
 			s.books.mu.Unlock()
@@ -68,14 +68,14 @@ func (s *Store) trimAll() (dropped bool) {
 
 // openBallast takes in the ballast that is there, or makes it, at Open.
 func (s *Store) openBallast() {
-	info, err := s.sys.statAt(s.books.root.fd, ballastFile)
+	info, err := s.dir.sys.statAt(s.books.root.fd, ballastFile)
 	if err == nil && info.regular && info.size == s.o.Ballast {
 		s.ballast = true
 		s.books.bytes.addBytes(info.size)
 		return
 	}
 	if err == nil {
-		_ = s.sys.unlink(s.books.root.fd, ballastFile)
+		_ = s.dir.sys.unlink(s.books.root.fd, ballastFile)
 	}
 	s.makeBallast()
 }
@@ -89,7 +89,7 @@ func (s *Store) restoreBallast() {
 	if held || s.o.Ballast < 0 {
 		return
 	}
-	if room, err := s.sys.room(s.books.root.fd); err == nil && room > 4*s.o.Ballast {
+	if room, err := s.dir.sys.room(s.books.root.fd); err == nil && room > 4*s.o.Ballast {
 		s.makeBallast()
 	}
 }
@@ -112,19 +112,19 @@ func (s *Store) makeBallast() {
 }
 
 func (s *Store) fillBallast() error {
-	fd, err := s.sys.openAt(s.books.root.fd, ballastFile, openNew)
+	fd, err := s.dir.sys.openAt(s.books.root.fd, ballastFile, openNew)
 	if err != nil {
 		return err
 	}
-	err = s.sys.chmod(fd, permFile)
+	err = s.dir.sys.chmod(fd, permFile)
 	if err == nil {
-		err = s.sys.allocate(fd, s.o.Ballast)
+		err = s.dir.sys.allocate(fd, s.o.Ballast)
 	}
-	if closing := s.sys.close(fd); err == nil {
+	if closing := s.dir.sys.close(fd); err == nil {
 		err = closing
 	}
 	if err != nil {
-		_ = s.sys.unlink(s.books.root.fd, ballastFile)
+		_ = s.dir.sys.unlink(s.books.root.fd, ballastFile)
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (s *Store) releaseBallast() bool {
 	held := s.ballast
 	s.ballast = false
 	s.books.mu.Unlock()
-	if !held || s.sys.unlink(s.books.root.fd, ballastFile) != nil {
+	if !held || s.dir.sys.unlink(s.books.root.fd, ballastFile) != nil {
 		return false
 	}
 	s.books.bytes.refundBytes(s.o.Ballast)
@@ -160,7 +160,7 @@ func (s *Store) setAside(st *stream, gen uint64, f *flaw) {
 		return
 	}
 	to := asideFile(st.name.base, gen, f.reason)
-	if err := s.sys.rename(st.in.fd, recordFile(st.name.base, gen), to); err != nil {
+	if err := s.dir.sys.rename(st.in.fd, recordFile(st.name.base, gen), to); err != nil {
 		return
 	}
 	s.books.mu.Lock()
@@ -185,7 +185,7 @@ func (s *Store) bound(st *stream) {
 		st.aside = slices.Delete(st.aside, i, i+1)
 		s.books.bytes.refundBytes(a.size)
 		s.books.mu.Unlock()
-		_ = s.sys.unlink(st.in.fd, asideFile(st.name.base, a.gen, a.reason)) // the next Open finds it again
+		_ = s.dir.sys.unlink(st.in.fd, asideFile(st.name.base, a.gen, a.reason)) // the next Open finds it again
 	}
 }
 
@@ -208,18 +208,6 @@ func (s *Store) boundAll() {
 		if !ok {
 			return
 		}
-		s.truncateFile(st.in.fd, asideFile(st.name.base, a.gen, a.reason))
-	}
-}
-
-// truncateFile empties a file, if it is ours. Where the disk refuses, the next Open counts its bytes again.
-func (s *Store) truncateFile(dir int, file string) {
-	fd, err := s.sys.openAt(dir, file, openWrite)
-	if err != nil {
-		return
-	}
-	defer s.sys.close(fd)
-	if info, err := s.sys.stat(fd); err == nil && info.checkFile(s.load.uid) == nil {
-		_ = s.sys.truncate(fd)
+		s.dir.truncateFile(st.in.fd, asideFile(st.name.base, a.gen, a.reason))
 	}
 }

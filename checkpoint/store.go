@@ -14,26 +14,23 @@ import (
 
 // Store keeps the records of one directory. [Open] makes it; Close ends it and gives up the lock.
 type Store struct {
-	sys  fsys
-	o    Options
-	path string // absolute, as given
-	load loader
-	kind storage
-	lock int // descriptor of the lock file
+	o     Options
+	calls gate
+	dir   *directory
+	lock  storeLock
+	books books
+	load  loader
 
 	pause func(ctx context.Context, try int) error // between two tries after an error of the disk
 	temps atomic.Uint64                            // makes names of temporary files
 	grow  chan struct{}                            // one directory is made or taken in at a time
-	calls gate
-	books books
 
-	unsure  error // what the fsync of the directory above said at Open; nil = it is durable
-	ballast bool  // the file that is given back when the disk is full is there; guarded by books.mu
+	ballast bool // the file that is given back when the disk is full is there; guarded by books.mu
 }
 
 // Durable reports whether the directory lies on a file system on which an acknowledged write was shown to survive a power
 // cut: ext4, xfs or btrfs. It is false on tmpfs, overlayfs and all others; they work, as far as they can.
-func (s *Store) Durable() bool { return s.kind == storageDurable }
+func (s *Store) Durable() bool { return s.dir != nil && s.dir.kind == storageDurable }
 
 // Close waits for the calls under way, closes the files and gives up the lock. Nothing is written: what was acknowledged
 // is durable already. Every later call returns [fs.ErrClosed]; a second Close returns nil.
@@ -51,16 +48,9 @@ func (s *Store) closeFiles() error {
 	for _, f := range s.books.folders {
 		f.close()
 	}
-	if s.books.root != nil {
-		s.books.root.close()
-	}
-	if s.lock < 0 {
-		return nil
-	}
-	err := s.sys.unlock(s.lock)
-	s.sys.close(s.lock)
-	if err != nil {
-		return fmt.Errorf("closing the store in %q: %w", s.path, err)
+	s.books.root.close()
+	if err := s.lock.releaseLock(); err != nil {
+		return fmt.Errorf("closing the store in %q: %w", s.dir.path, err)
 	}
 	return nil
 }
@@ -151,36 +141,6 @@ func (s *Store) takeGrow(ctx context.Context) error {
 }
 
 func (s *Store) releaseGrow() { <-s.grow }
-
-// ready returns an error where a write would go astray: the directory was moved, or the fsync of its own entry failed. That
-// one is not repeated: the system says it once, and a second success would prove nothing.
-func (s *Store) ready(f *folder) error {
-	if err := s.unmoved(f); err != nil {
-		return err
-	}
-	if s.unsure != nil {
-		return fmt.Errorf("the entry of the store's directory, until it is opened again: %w", s.unsure)
-	}
-	return nil
-}
-
-// unmoved returns ErrMoved where a path no longer leads to the directory that is open.
-func (s *Store) unmoved(f *folder) error {
-	info, err := s.sys.statPath(s.path)
-	if err == nil && info.id != s.books.root.id {
-		return fmt.Errorf("%w: %q", ErrMoved, s.path)
-	}
-	if err == nil && f.dir != "" {
-		info, err = s.sys.statAt(s.books.root.fd, f.dir)
-		if err == nil && info.id != f.id {
-			return fmt.Errorf("%w: %q in %q", ErrMoved, f.dir, s.path)
-		}
-	}
-	if isGone(err) || isTrap(err) {
-		return fmt.Errorf("%w: %w", ErrMoved, err)
-	}
-	return err
-}
 
 // tell reports damage, once a generation.
 func (s *Store) tell(st *stream, gen uint64, f *flaw) Damage {

@@ -159,7 +159,7 @@ func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte)
 	if payload != nil {
 		return true, s.put(ctx, st, payload)
 	}
-	if err := s.ready(st.in); err != nil {
+	if err := s.dir.checkReady(st.in); err != nil {
 		return false, err
 	}
 	return true, s.remove(st)
