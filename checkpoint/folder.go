@@ -141,6 +141,13 @@ func (st *stream) drop(gen uint64) (generation, bool) {
 	return g, true
 }
 
+// addAside enters a file that was set aside. Called with books.mu.
+func (st *stream) addAside(a aside) {
+	st.top = max(st.top, a.gen)
+	st.aside = append(st.aside, a)
+	slices.SortFunc(st.aside, func(a, b aside) int { return descending(a.gen, b.gen) })
+}
+
 // surplus returns the lowest generation that neither the number to keep nor the rule of the two newest verified ones
 // holds. What a newer version wrote is never surplus. Called with books.mu.
 func (st *stream) surplus(keep int) (uint64, bool) {

@@ -65,10 +65,13 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	}
 	load := newLoader(sys, o)
 	d := &directory{sys: sys, path: path, uid: load.uid, root: newFolder("", -1, fileID{}, sys)}
+	b := &books{bytes: account{limit: o.MaxStore}, root: d.root, folders: map[string]*folder{}}
 	return &Store{
 		o: o, dir: d, lock: storeLock{dir: d, fd: -1}, load: load, pause: pauseFor,
-		grow:  make(chan struct{}, 1),
-		books: books{bytes: account{limit: o.MaxStore}, root: d.root, folders: map[string]*folder{}},
+		books:    b,
+		evidence: &evidence{dir: d, books: b, report: o.OnDamage},
+		space:    &space{dir: d, books: b, ballast: ballast{dir: d, bytes: &b.bytes, size: o.Ballast}},
+		grow:     make(chan struct{}, 1),
 	}, nil
 }
 

@@ -103,7 +103,7 @@ func (s *Store) makeFolder(dir string) (*folder, error) {
 		return nil, err
 	}
 	fd, err := s.dir.makeDir(s.books.root.fd, dir)
-	if isFull(err) && s.makeRoom() {
+	if isFull(err) && s.space.makeRoom() {
 		fd, err = s.dir.makeDir(s.books.root.fd, dir)
 	}
 	if err != nil {
@@ -135,11 +135,11 @@ func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uin
 	d := &st.draft
 	d.begin(header{stream: st.name.full, generation: gen, writer: s.o.Writer, machine: s.load.machine}, payload)
 	defer d.forget()
-	if err := s.reserve(d.size()); err != nil {
+	if err := s.space.reserveBytes(d.size()); err != nil {
 		return err
 	}
 	temp, err := s.writeFile(ctx, st)
-	if err != nil && isFull(err) && s.makeRoom() {
+	if err != nil && isFull(err) && s.space.makeRoom() {
 		temp, err = s.writeFile(ctx, st)
 	}
 	if err != nil {
@@ -227,8 +227,8 @@ func (s *Store) acknowledge(st *stream, g generation) {
 	if unmark {
 		_ = s.dir.sys.unlink(st.in.fd, unsureFile(st.name.base)) // one left behind costs one write at the next Open
 	}
-	s.trim(st, s.o.Generations)
-	s.restoreBallast()
+	s.space.trimStream(st, s.o.Generations)
+	s.space.ballast.restoreBallast()
 }
 
 // unconfirmed enters a generation that may or may not be there after a crash. A mark in the directory tells the next

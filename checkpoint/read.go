@@ -87,8 +87,8 @@ func (s *Store) read(ctx context.Context, st *stream) (Record, error) {
 			below, damage = maxGeneration+1, nil
 			continue
 		}
-		damage = append(damage, s.tell(st, gen, f))
-		s.setAside(st, gen, f)
+		damage = append(damage, s.evidence.reportDamage(st, gen, f))
+		s.evidence.setAside(st, gen, f)
 		below = gen
 	}
 }

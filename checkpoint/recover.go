@@ -29,9 +29,9 @@ func (s *Store) recover() error {
 			s.o.OnDamage(Damage{Stream: dir, Reason: reasonUnreadable, Err: f.err})
 		}
 	}
-	s.openBallast()
+	s.space.ballast.openBallast()
 	if s.books.bytes.usedBytes() > s.o.MaxStore { // what a crash kept had been dropped
-		s.trimAll()
+		s.space.trimAll()
 	}
 	return nil
 }
@@ -55,9 +55,9 @@ func (s *Store) examine(f *folder) {
 	var buf []byte
 	for _, st := range s.books.sortStreams(f) {
 		buf = s.verify(st, buf)
-		s.bound(st)
+		s.evidence.boundStream(st)
 	}
-	s.boundAll()
+	s.evidence.boundAll()
 	s.confirm(f)
 }
 
@@ -111,8 +111,8 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 		h, payload, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
 		buf = grown
 		if f != nil {
-			s.tell(st, g.gen, f)
-			s.setAside(st, g.gen, f)
+			s.evidence.reportDamage(st, g.gen, f)
+			s.evidence.setAside(st, g.gen, f)
 			continue
 		}
 		s.books.markVerified(st, g.gen, h.payload, hintOf(payload))

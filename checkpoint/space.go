@@ -6,10 +6,19 @@ package checkpoint
 import (
 	"fmt"
 	"slices"
+	"sync"
 )
 
-// reserve books the bytes of a file to come against the quota.
-func (s *Store) reserve(size int64) error {
+// space finds room for a record, below the limit of the store and on a disk that is full. It takes it from old
+// generations, and from the ballast.
+type space struct {
+	dir     *directory
+	books   *books
+	ballast ballast
+}
+
+// reserveBytes books the bytes of a file to come against the quota.
+func (s *space) reserveBytes(size int64) error {
 	if s.books.bytes.bookBytes(size) {
 		return nil
 	}
@@ -17,18 +26,20 @@ func (s *Store) reserve(size int64) error {
 	if s.books.bytes.bookBytes(size) {
 		return nil
 	}
-	used := s.books.bytes.usedBytes()
-	return fmt.Errorf("%w: the store has %d bytes and may have %d, the record needs %d", ErrFull, used, s.o.MaxStore, size)
+	bytes := &s.books.bytes
+	return fmt.Errorf("%w: the store has %d bytes and may have %d, the record needs %d",
+		ErrFull, bytes.usedBytes(), bytes.limit, size)
 }
 
 // makeRoom gives the disk back what the store can do without, and reports whether that was anything.
-func (s *Store) makeRoom() bool {
+func (s *space) makeRoom() bool {
 	trimmed := s.trimAll()
-	return s.releaseBallast() || trimmed
+	return s.ballast.releaseBallast() || trimmed
 }
 
-// trim drops the generations of a stream that are neither among the newest to keep nor among the newest two verified.
-func (s *Store) trim(st *stream, keep int) (dropped bool) {
+// trimStream drops the generations of a stream that are neither among the newest to keep nor among the newest two
+// verified.
+func (s *space) trimStream(st *stream, keep int) (dropped bool) {
 	for {
 		s.books.mu.Lock()
 		gen, ok := st.surplus(keep)
@@ -51,7 +62,7 @@ func (s *Store) trim(st *stream, keep int) (dropped bool) {
 	}
 }
 
-func (s *Store) trimAll() (dropped bool) {
+func (s *space) trimAll() (dropped bool) {
 	var all []*stream
 	s.books.mu.Lock()
 	s.books.visitStreams(func(st *stream) {
@@ -61,131 +72,150 @@ func (s *Store) trimAll() (dropped bool) {
 	})
 	s.books.mu.Unlock()
 	for _, st := range all {
-		dropped = s.trim(st, minGenerations) || dropped
+		dropped = s.trimStream(st, minGenerations) || dropped
 	}
 	return dropped
 }
 
+// ballast is the file that is given back when the disk is full, so that a pending record still fits.
+type ballast struct {
+	dir   *directory
+	bytes *account
+	size  int64 // below 0 = there is to be none
+
+	mu   sync.Mutex
+	held bool // the file is there, or is being made
+}
+
 // openBallast takes in the ballast that is there, or makes it, at Open.
-func (s *Store) openBallast() {
-	info, err := s.dir.sys.statAt(s.books.root.fd, ballastFile)
-	if err == nil && info.regular && info.size == s.o.Ballast {
-		s.ballast = true
-		s.books.bytes.addBytes(info.size)
+func (b *ballast) openBallast() {
+	info, err := b.dir.sys.statAt(b.dir.root.fd, ballastFile)
+	if err == nil && info.regular && info.size == b.size {
+		b.held = true
+		b.bytes.addBytes(info.size)
 		return
 	}
 	if err == nil {
-		_ = s.dir.sys.unlink(s.books.root.fd, ballastFile)
+		_ = b.dir.sys.unlink(b.dir.root.fd, ballastFile)
 	}
-	s.makeBallast()
+	b.makeBallast()
 }
 
 // restoreBallast makes the ballast again when there is plenty of room: taking the last of it would only have to be
 // undone.
-func (s *Store) restoreBallast() {
-	s.books.mu.Lock()
-	held := s.ballast
-	s.books.mu.Unlock()
-	if held || s.o.Ballast < 0 {
+func (b *ballast) restoreBallast() {
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	if held || b.size < 0 {
 		return
 	}
-	if room, err := s.dir.sys.room(s.books.root.fd); err == nil && room > 4*s.o.Ballast {
-		s.makeBallast()
+	if room, err := b.dir.sys.room(b.dir.root.fd); err == nil && room > 4*b.size {
+		b.makeBallast()
 	}
 }
 
-func (s *Store) makeBallast() {
-	if s.o.Ballast < 0 || !s.books.bytes.bookBytes(s.o.Ballast) {
+func (b *ballast) makeBallast() {
+	if b.size < 0 || !b.bytes.bookBytes(b.size) {
 		return
 	}
-	s.books.mu.Lock()
-	mine := !s.ballast
-	s.ballast = true
-	s.books.mu.Unlock()
-	if mine && s.fillBallast() == nil {
+	b.mu.Lock()
+	mine := !b.held
+	b.held = true
+	b.mu.Unlock()
+	if mine && b.fillBallast() == nil {
 		return
 	}
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
-	s.books.bytes.refundBytes(s.o.Ballast)
-	s.ballast = s.ballast && !mine
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes.refundBytes(b.size)
+	b.held = b.held && !mine
 }
 
-func (s *Store) fillBallast() error {
-	fd, err := s.dir.sys.openAt(s.books.root.fd, ballastFile, openNew)
+func (b *ballast) fillBallast() error {
+	fd, err := b.dir.sys.openAt(b.dir.root.fd, ballastFile, openNew)
 	if err != nil {
 		return err
 	}
-	err = s.dir.sys.chmod(fd, permFile)
+	err = b.dir.sys.chmod(fd, permFile)
 	if err == nil {
-		err = s.dir.sys.allocate(fd, s.o.Ballast)
+		err = b.dir.sys.allocate(fd, b.size)
 	}
-	if closing := s.dir.sys.close(fd); err == nil {
+	if closing := b.dir.sys.close(fd); err == nil {
 		err = closing
 	}
 	if err != nil {
-		_ = s.dir.sys.unlink(s.books.root.fd, ballastFile)
+		_ = b.dir.sys.unlink(b.dir.root.fd, ballastFile)
 	}
 	return err
 }
 
-func (s *Store) releaseBallast() bool {
-	s.books.mu.Lock()
-	held := s.ballast
-	s.ballast = false
-	s.books.mu.Unlock()
-	if !held || s.dir.sys.unlink(s.books.root.fd, ballastFile) != nil {
+func (b *ballast) releaseBallast() bool {
+	b.mu.Lock()
+	held := b.held
+	b.held = false
+	b.mu.Unlock()
+	if !held || b.dir.sys.unlink(b.dir.root.fd, ballastFile) != nil {
 		return false
 	}
-	s.books.bytes.refundBytes(s.o.Ballast)
+	b.bytes.refundBytes(b.size)
 	return true
 }
 
-// addAside enters a file that was set aside. Called with books.mu.
-func (st *stream) addAside(a aside) {
-	st.top = max(st.top, a.gen)
-	st.aside = append(st.aside, a)
-	slices.SortFunc(st.aside, func(a, b aside) int { return descending(a.gen, b.gen) })
+// evidence keeps what is damaged: it reports it, renames it, so that no one reads it again, and bounds what is kept.
+type evidence struct {
+	dir    *directory
+	books  *books
+	report func(Damage)
+}
+
+// reportDamage reports damage, once a generation.
+func (e *evidence) reportDamage(st *stream, gen uint64, f *flaw) Damage {
+	d := Damage{Stream: st.name.String(), Generation: gen, Reason: f.reason, Err: f.err}
+	if e.books.markFlawed(st, gen, f) {
+		e.report(d)
+	}
+	return d
 }
 
 // setAside renames a file that can never become good again, so that it is kept as evidence and its number stays taken.
 // What may be good (unreadable for now), or is not ours to touch, stays where it is. Where the disk refuses, so does a
 // damaged file: it is found damaged again.
-func (s *Store) setAside(st *stream, gen uint64, f *flaw) {
+func (e *evidence) setAside(st *stream, gen uint64, f *flaw) {
 	switch f.reason {
 	case reasonTooNew, reasonUntrusted, reasonUnreadable:
 		return
 	case reasonMissing:
-		s.books.forgetGeneration(st, gen)
+		e.books.forgetGeneration(st, gen)
 		return
 	}
 	to := asideFile(st.name.base, gen, f.reason)
-	if err := s.dir.sys.rename(st.in.fd, recordFile(st.name.base, gen), to); err != nil {
+	if err := e.dir.sys.rename(st.in.fd, recordFile(st.name.base, gen), to); err != nil {
 		return
 	}
-	s.books.mu.Lock()
+	e.books.mu.Lock()
 	if g, ok := st.drop(gen); ok {
 		st.addAside(aside{gen: gen, size: g.size, reason: f.reason})
 	}
-	s.books.mu.Unlock()
-	s.bound(st)
-	s.boundAll()
+	e.books.mu.Unlock()
+	e.boundStream(st)
+	e.boundAll()
 }
 
-// bound keeps the newest few of a stream's files that were set aside.
-func (s *Store) bound(st *stream) {
+// boundStream keeps the newest few of a stream's files that were set aside.
+func (e *evidence) boundStream(st *stream) {
 	for {
-		s.books.mu.Lock()
+		e.books.mu.Lock()
 		if len(st.aside) <= asideStream {
-			s.books.mu.Unlock()
+			e.books.mu.Unlock()
 			return
 		}
 		i := surplus(st.aside)
 		a := st.aside[i]
 		st.aside = slices.Delete(st.aside, i, i+1)
-		s.books.bytes.refundBytes(a.size)
-		s.books.mu.Unlock()
-		_ = s.dir.sys.unlink(st.in.fd, asideFile(st.name.base, a.gen, a.reason)) // the next Open finds it again
+		e.books.bytes.refundBytes(a.size)
+		e.books.mu.Unlock()
+		_ = e.dir.sys.unlink(st.in.fd, asideFile(st.name.base, a.gen, a.reason)) // the next Open finds it again
 	}
 }
 
@@ -202,12 +232,12 @@ func surplus(all []aside) int {
 
 // boundAll keeps the content of what was set aside below a limit. What goes beyond is emptied, lowest generations
 // first: the name still says that there was damage, so that it does not turn into absence.
-func (s *Store) boundAll() {
+func (e *evidence) boundAll() {
 	for {
-		st, a, ok := s.books.takeHeaviest()
+		st, a, ok := e.books.takeHeaviest()
 		if !ok {
 			return
 		}
-		s.dir.truncateFile(st.in.fd, asideFile(st.name.base, a.gen, a.reason))
+		e.dir.truncateFile(st.in.fd, asideFile(st.name.base, a.gen, a.reason))
 	}
 }

@@ -14,18 +14,18 @@ import (
 
 // Store keeps the records of one directory. [Open] makes it; Close ends it and gives up the lock.
 type Store struct {
-	o     Options
-	calls gate
-	dir   *directory
-	lock  storeLock
-	books books
-	load  loader
+	o        Options
+	calls    gate
+	dir      *directory
+	lock     storeLock
+	books    *books
+	evidence *evidence
+	space    *space
+	load     loader
 
 	pause func(ctx context.Context, try int) error // between two tries after an error of the disk
 	temps atomic.Uint64                            // makes names of temporary files
 	grow  chan struct{}                            // one directory is made or taken in at a time
-
-	ballast bool // the file that is given back when the disk is full is there; guarded by books.mu
 }
 
 // Durable reports whether the directory lies on a file system on which an acknowledged write was shown to survive a power
@@ -141,15 +141,6 @@ func (s *Store) takeGrow(ctx context.Context) error {
 }
 
 func (s *Store) releaseGrow() { <-s.grow }
-
-// tell reports damage, once a generation.
-func (s *Store) tell(st *stream, gen uint64, f *flaw) Damage {
-	d := Damage{Stream: st.name.String(), Generation: gen, Reason: f.reason, Err: f.err}
-	if s.books.markFlawed(st, gen, f) {
-		s.o.OnDamage(d)
-	}
-	return d
-}
 
 // pauseFor waits 10 ms, then 100 ms, before the disk is tried again.
 func pauseFor(ctx context.Context, try int) error {
