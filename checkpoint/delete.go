@@ -3,47 +3,6 @@
 
 package checkpoint
 
-import (
-	"context"
-	"fmt"
-)
-
-// Delete removes a stream and what was set aside of it. When it returned nil, the stream is gone for good; one that is not
-// there is no error. At no instant does a crash bring back an older record than the newest. A later Put of the same name
-// goes on with higher generations.
-//
-// Errors are those of [Store.Put]. A stream that a newer version of this package wrote is refused with [ErrTooNew]. Delete
-// needs no room on the disk.
-func (s *Store) Delete(ctx context.Context, stream string) error {
-	if err := s.deleteName(ctx, stream); err != nil {
-		return fmt.Errorf("deleting %s: %w", quoted(stream), notWritten(err))
-	}
-	return nil
-}
-
-func (s *Store) deleteName(ctx context.Context, stream string) error {
-	n, err := parseName(stream)
-	if err != nil {
-		return err
-	}
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.endCall()
-	st, err := s.lookup(ctx, n)
-	if err != nil || st == nil {
-		return err
-	}
-	if err := st.take(ctx); err != nil {
-		return err
-	}
-	defer st.release()
-	if err := s.dir.checkReady(st.in); err != nil {
-		return err
-	}
-	return s.remove(st)
-}
-
 // removal is what Delete does, in this order: the files in first, an fsync, then last, an fsync.
 type removal struct {
 	first []string
@@ -51,14 +10,24 @@ type removal struct {
 	whole bool   // last verifies
 }
 
-// remove takes away everything but the record that reading returns, makes that durable, and then takes that one away.
-func (s *Store) remove(st *stream) error {
-	r, err := s.planRemoval(st)
+// remover takes streams away. What is read last goes last, so that no older record comes back.
+type remover struct {
+	dir   *directory
+	books *books
+}
+
+// removeStream takes away everything but the record that reading returns, makes that durable, and then takes that one
+// away. The stream's turn is the caller's.
+func (m *remover) removeStream(st *stream) error {
+	if err := m.dir.checkReady(st.in); err != nil {
+		return err
+	}
+	r, err := m.planRemoval(st)
 	if err != nil {
 		return err
 	}
 	for _, file := range r.first {
-		if err := s.dir.sys.unlink(st.in.fd, file); err != nil && !isGone(err) {
+		if err := m.dir.sys.unlink(st.in.fd, file); err != nil && !isGone(err) {
 			return err
 		}
 	}
@@ -67,25 +36,25 @@ func (s *Store) remove(st *stream) error {
 			return err
 		}
 	}
-	floor, err := s.removeLast(st, r)
+	floor, err := m.removeLast(st, r)
 	if err != nil {
 		return err
 	}
-	unsure := s.books.clearStream(st)
+	unsure := m.books.clearStream(st)
 	if r.last == "" && !unsure {
 		return nil
 	}
 	if err := st.in.barrier.wait(); err != nil {
-		s.books.vanishStream(st)
+		m.books.vanishStream(st)
 		return indeterminate(err)
 	}
-	s.afterRemoval(st, floor)
+	m.finishRemoval(st, floor)
 	return nil
 }
 
-func (s *Store) planRemoval(st *stream) (removal, error) {
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
+func (m *remover) planRemoval(st *stream) (removal, error) {
+	m.books.mu.Lock()
+	defer m.books.mu.Unlock()
 	var r removal
 	for _, g := range st.gens {
 		if g.is(reasonTooNew) {
@@ -107,33 +76,34 @@ func (s *Store) planRemoval(st *stream) (removal, error) {
 	return r, nil
 }
 
-// removeLast takes the last file away. A whole record becomes the mark of the highest generation in its directory, by one
-// rename, which needs no room: so no number comes back.
-func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
+// removeLast takes the last file away. A whole record becomes the mark of the highest generation in its directory, by
+// one rename, which needs no room: so no number comes back.
+func (m *remover) removeLast(st *stream, r removal) (floor uint64, err error) {
 	if r.last == "" {
 		return 0, nil
 	}
-	s.books.mu.Lock()
+	m.books.mu.Lock()
 	top, old := st.top, st.in.floor
-	s.books.mu.Unlock()
+	m.books.mu.Unlock()
 	switch {
 	case r.whole && top > old:
-		err = s.dir.sys.rename(st.in.fd, r.last, floorFile(top))
-		if isTaken(err) { // the record of another stream with that number is the mark already; once that is durable, ours may go
+		err = m.dir.sys.rename(st.in.fd, r.last, floorFile(top))
+		if isTaken(err) {
+			// The record of another stream with that number is the mark already; once that is durable, ours may go.
 			if err = st.in.barrier.wait(); err == nil {
-				err = s.dir.sys.unlink(st.in.fd, r.last)
+				err = m.dir.sys.unlink(st.in.fd, r.last)
 			}
 		}
 		floor = top
 	case top > old:
-		floor = s.makeFloor(st.in, top)
-		err = s.dir.sys.unlink(st.in.fd, r.last)
+		floor = m.makeFloor(st.in, top)
+		err = m.dir.sys.unlink(st.in.fd, r.last)
 	default:
-		err = s.dir.sys.unlink(st.in.fd, r.last)
+		err = m.dir.sys.unlink(st.in.fd, r.last)
 	}
 	if isMedia(err) {
-		if _, gone := s.dir.sys.statAt(st.in.fd, r.last); isGone(gone) {
-			s.books.vanishStream(st)
+		if _, gone := m.dir.sys.statAt(st.in.fd, r.last); isGone(gone) {
+			m.books.vanishStream(st)
 		}
 		return 0, indeterminate(err)
 	}
@@ -143,31 +113,31 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	return floor, err
 }
 
-// makeFloor makes the mark where no whole record can become it. On a full disk it goes without: then nothing of the stream is
-// left that the number could be taken for.
-func (s *Store) makeFloor(f *folder, gen uint64) uint64 {
-	fd, err := s.dir.sys.openAt(f.fd, floorFile(gen), openNew)
+// makeFloor makes the mark where no whole record can become it. On a full disk it goes without: then nothing of the
+// stream is left that the number could be taken for.
+func (m *remover) makeFloor(f *folder, gen uint64) uint64 {
+	fd, err := m.dir.sys.openAt(f.fd, floorFile(gen), openNew)
 	if err != nil {
 		return 0
 	}
-	s.dir.sys.close(fd)
+	m.dir.sys.close(fd)
 	return gen
 }
 
-// afterRemoval is housekeeping: what fails here is done by a later call, or does no harm.
-func (s *Store) afterRemoval(st *stream, floor uint64) {
-	s.books.mu.Lock()
+// finishRemoval is housekeeping: what fails here is done by a later call, or does no harm.
+func (m *remover) finishRemoval(st *stream, floor uint64) {
+	m.books.mu.Lock()
 	old, marked := st.in.floor, st.marked
 	st.in.floor = max(old, floor)
 	st.marked = false
-	s.books.mu.Unlock()
+	m.books.mu.Unlock()
 	if floor != 0 {
-		s.dir.truncateFile(st.in.fd, floorFile(floor)) // the payload of what is deleted has no business there
+		m.dir.truncateFile(st.in.fd, floorFile(floor)) // the payload of what is deleted has no business there
 	}
 	if floor != 0 && old != 0 && floor > old {
-		_ = s.dir.sys.unlink(st.in.fd, floorFile(old))
+		_ = m.dir.sys.unlink(st.in.fd, floorFile(old))
 	}
 	if marked {
-		_ = s.dir.sys.unlink(st.in.fd, unsureFile(st.name.base))
+		_ = m.dir.sys.unlink(st.in.fd, unsureFile(st.name.base))
 	}
 }

@@ -59,7 +59,7 @@ func startOnDisk(sys fsys, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.pause = func(context.Context, int) error { return nil }
+	s.writer.pause = func(context.Context, int) error { return nil }
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}

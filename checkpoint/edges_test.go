@@ -58,11 +58,11 @@ func endedAt(t *testing.T, left int, held bool) {
 	dir := memDir(t)
 	s := openStore(t, dir, bare())
 	mustPut(t, s, "d/a", "x")
-	st, err := s.lookup(t.Context(), name{dir: "d", base: "a"})
+	st, err := s.tree.findStream(t.Context(), name{dir: "d", base: "a"})
 	check(t, err)
 	if held {
 		check(t, st.take(t.Context()))
-		check(t, s.takeGrow(t.Context()))
+		check(t, s.tree.takeTurn(t.Context()))
 	}
 	errs := map[string]error{
 		"Put":                  s.Put(late(left, held), "d/a", []byte("y")),
@@ -73,7 +73,7 @@ func endedAt(t *testing.T, left int, held bool) {
 	_, errs["List"] = s.List(late(left, held), "d")
 	_, errs["Read"] = s.Read(late(left, held), "d/b")
 	if held {
-		s.releaseGrow()
+		s.tree.endTurn()
 		st.release()
 	}
 	r := openReader(t, dir)
@@ -93,7 +93,7 @@ func TestWaitForAVanishedFileEndsWithTheContext(t *testing.T) {
 	dir := memDir(t)
 	s := openStore(t, dir, bare())
 	mustPut(t, s, "a", "x")
-	st, err := s.lookup(t.Context(), name{base: "a"})
+	st, err := s.tree.findStream(t.Context(), name{base: "a"})
 	check(t, err)
 	check(t, st.take(t.Context()))
 	check(t, os.Remove(place(dir, "a", 1)))
@@ -117,17 +117,17 @@ func TestUnreadDirectoryIsTriedAgain(t *testing.T) {
 		return nil
 	}
 	s = openSpied(t, spy, dir, bare())
-	check(t, s.takeGrow(t.Context()))
+	check(t, s.tree.takeTurn(t.Context()))
 	_, err := s.List(late(1, true), "d")
 	wantError(t, "List", err, context.Canceled)
-	s.releaseGrow()
+	s.tree.endTurn()
 	_, err = s.Read(t.Context(), "d/a")
 	wantError(t, "Read", err, unix.EIO)
 	_, err = s.List(t.Context(), "d")
 	wantError(t, "List", err, unix.EIO)
 	spy.before = nil
 	wantRecord(t, s, "d/a", "x", 1)
-	f, err := s.enterFolder(t.Context(), "d")
+	f, err := s.tree.enterFolder(t.Context(), "d")
 	if err != nil || f != s.books.findFolder("d") {
 		t.Fatalf("a directory that another call just took in: got %v, %v", f, err)
 	}
@@ -382,7 +382,7 @@ func TestNothingGoesOnForEver(t *testing.T) {
 		t.Errorf("Put after the last number: got %v", err)
 	}
 	spy.before = failOn("sync", tempPrefix, unix.EIO)
-	s.pause = func(context.Context, int) error { return context.Canceled }
+	s.writer.pause = func(context.Context, int) error { return context.Canceled }
 	err := s.Put(t.Context(), "b", []byte("y"))
 	wantError(t, "Put", err, context.Canceled)
 	wantError(t, "Put", err, unix.EIO)

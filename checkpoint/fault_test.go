@@ -99,7 +99,7 @@ func failAt(t *testing.T, f fault, k int) bool {
 	hit := f.trigger(spy, k)
 	s, err := openOn(spy, dir, Options{MachineID: "test machine", Ballast: 4096})
 	if err == nil {
-		s.pause = func(ctx context.Context, _ int) error { return ctx.Err() }
+		s.writer.pause = func(ctx context.Context, _ int) error { return ctx.Err() }
 		for _, st := range workload() {
 			state[st.stream] = apply(t, s, st, state[st.stream], fmt.Sprintf("%s at call %d", f, k))
 		}

@@ -16,40 +16,40 @@ func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
 			Why:     "a record is acknowledged before its file is fsynced",
-			Func:    "(*Store).writeOnce",
-			Replace: "s.dir.sys.sync(fd)",
+			Func:    "(*recordWriter).writeOnce",
+			Replace: "w.dir.sys.sync(fd)",
 			With:    "nil",
 			Run:     "^TestFaultD1EveryCrashState$",
 		},
 		{
 			Why:     "a record is acknowledged before its directory is fsynced",
-			Func:    "(*Store).publish",
+			Func:    "(*recordWriter).publishFile",
 			Replace: "st.in.barrier.wait()",
 			With:    "error(nil)",
 			Run:     "^TestFaultD1EveryCrashState$",
 		},
 		{
 			Why:  "the directory is fsynced before the rename",
-			Func: "(*Store).publish",
+			Func: "(*recordWriter).publishFile",
 			Replace: `if err == nil {
-		if err = s.dir.sys.rename(st.in.fd, temp, file); isMedia(err) {
-			return s.unconfirmed(st, temp, g, err)
+		if err = w.dir.sys.rename(st.in.fd, temp, file); isMedia(err) {
+			return w.enterUnconfirmed(st, temp, g, err)
 		}
 	}`,
 			With: `if err := st.in.barrier.wait(); err != nil {
 		return err
 	}
-	defer s.dir.sys.rename(st.in.fd, temp, file)
+	defer w.dir.sys.rename(st.in.fd, temp, file)
 	if err == nil {
-		s.acknowledge(st, g)
+		w.acknowledgeRecord(st, g)
 		return nil
 	}`,
 			Run: "^TestFaultD1EveryCrashState$",
 		},
 		{
 			Why:     "the entry of a new directory is not fsynced",
-			Func:    "(*Store).makeFolder",
-			Replace: "s.books.root.barrier.wait()",
+			Func:    "(*tree).makeFolder",
+			Replace: "t.dir.root.barrier.wait()",
 			With:    "error(nil)",
 			Run:     "^TestFaultD1EveryCrashState$",
 		},
@@ -75,10 +75,10 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "a file is fsynced again after its fsync failed",
-			Func:    "(*Store).writeOnce",
-			Replace: "err = s.dir.sys.sync(fd)",
-			With: `if err = s.dir.sys.sync(fd); err != nil {
-			err = s.dir.sys.sync(fd)
+			Func:    "(*recordWriter).writeOnce",
+			Replace: "err = w.dir.sys.sync(fd)",
+			With: `if err = w.dir.sys.sync(fd); err != nil {
+			err = w.dir.sys.sync(fd)
 		}`,
 			Run: "^TestFaultD6LostSyncs$",
 		},
@@ -105,13 +105,13 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:  "a deletion is acknowledged before it is durable",
-			Func: "(*Store).remove",
+			Func: "(*remover).removeStream",
 			Replace: `if err := st.in.barrier.wait(); err != nil {
-		s.books.vanishStream(st)
+		m.books.vanishStream(st)
 		return indeterminate(err)
 	}`,
 			With: `if err := error(nil); err != nil {
-		s.books.vanishStream(st)
+		m.books.vanishStream(st)
 		return indeterminate(err)
 	}`,
 			Run: "^TestFaultD1EveryCrashState$",

@@ -31,7 +31,7 @@ func openSpied(t *testing.T, sys fsys, dir string, o Options) *Store {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	s.pause = func(ctx context.Context, _ int) error { return ctx.Err() }
+	s.writer.pause = func(ctx context.Context, _ int) error { return ctx.Err() }
 	t.Cleanup(func() { mustClose(t, s) })
 	return s
 }

@@ -29,7 +29,7 @@ func TestDamagedFileThatGoesWhileItIsRead(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, _, f := s.load.load(s.books.root.fd, name{base: "a"}, 2, nil)
+	_, _, _, f := s.reader.load.load(s.books.root.fd, name{base: "a"}, 2, nil)
 	if f == nil || f.reason != reasonMissing {
 		t.Errorf("got %+v, want it missing", f)
 	}
@@ -43,7 +43,7 @@ func TestReadBesideADeleteEnds(t *testing.T) {
 	if st == nil {
 		t.Fatal("there is no stream a")
 	}
-	if !s.superseded(t.Context(), st, 99) {
+	if !s.reader.isSuperseded(t.Context(), st, 99) {
 		t.Error("a generation that is not in the books counts as there")
 	}
 	if err := st.take(t.Context()); err != nil { // as a Delete does
@@ -51,11 +51,11 @@ func TestReadBesideADeleteEnds(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if !s.superseded(ended, st, 1) {
+	if !s.reader.isSuperseded(ended, st, 1) {
 		t.Error("the context has ended, and the file counts as lost")
 	}
 	st.release()
-	if s.superseded(t.Context(), st, 1) {
+	if s.reader.isSuperseded(t.Context(), st, 1) {
 		t.Error("a generation that nobody drops counts as dropped")
 	}
 	if _, err := s.Read(ended, "a"); err == nil || !strings.Contains(err.Error(), "canceled") {

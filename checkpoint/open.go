@@ -66,12 +66,22 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	load := newLoader(sys, o)
 	d := &directory{sys: sys, path: path, uid: load.uid, root: newFolder("", -1, fileID{}, sys)}
 	b := &books{bytes: account{limit: o.MaxStore}, root: d.root, folders: map[string]*folder{}}
+	room := &space{dir: d, books: b, ballast: ballast{dir: d, bytes: &b.bytes, size: o.Ballast}}
+	kept := &evidence{dir: d, books: b, report: o.OnDamage}
+	reader := &recordReader{load: load, books: b, evidence: kept}
+	writer := &recordWriter{
+		dir: d, books: b, space: room, author: o.Writer, machine: load.machine, keep: o.Generations, pause: pauseFor,
+	}
+	all := &recovery{dir: d, books: b, evidence: kept, space: room, reader: reader, writer: writer}
 	return &Store{
-		o: o, dir: d, lock: storeLock{dir: d, fd: -1}, load: load, pause: pauseFor,
-		books:    b,
-		evidence: &evidence{dir: d, books: b, report: o.OnDamage},
-		space:    &space{dir: d, books: b, ballast: ballast{dir: d, bytes: &b.bytes, size: o.Ballast}},
-		grow:     make(chan struct{}, 1),
+		maxPayload: o.MaxPayload,
+		dir:        d,
+		lock:       storeLock{dir: d, fd: -1},
+		books:      b,
+		tree:       &tree{dir: d, books: b, space: room, recovery: all, turn: make(chan struct{}, 1)},
+		reader:     reader,
+		writer:     writer,
+		remover:    &remover{dir: d, books: b},
 	}, nil
 }
 
@@ -92,5 +102,5 @@ func (s *Store) start() error {
 	if err := s.lock.takeLock(); err != nil {
 		return err
 	}
-	return s.recover()
+	return s.tree.recovery.recoverStore()
 }

@@ -8,24 +8,19 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // Store keeps the records of one directory. [Open] makes it; Close ends it and gives up the lock.
 type Store struct {
-	o        Options
-	calls    gate
-	dir      *directory
-	lock     storeLock
-	books    *books
-	evidence *evidence
-	space    *space
-	load     loader
-
-	pause func(ctx context.Context, try int) error // between two tries after an error of the disk
-	temps atomic.Uint64                            // makes names of temporary files
-	grow  chan struct{}                            // one directory is made or taken in at a time
+	maxPayload int64 // that Put takes
+	calls      gate
+	dir        *directory
+	lock       storeLock
+	books      *books
+	tree       *tree
+	reader     *recordReader
+	writer     *recordWriter
+	remover    *remover
 }
 
 // Durable reports whether the directory lies on a file system on which an acknowledged write was shown to survive a power
@@ -55,9 +50,149 @@ func (s *Store) closeFiles() error {
 	return nil
 }
 
+// Put makes payload the newest record of a stream. When it returned nil, the record is durable. A payload equal to the
+// newest acknowledged one is not written again and costs no fsync. Put does not keep payload; a payload of 0 bytes is
+// one like others.
+//
+// Errors match [ErrNotWritten] or [ErrIndeterminate] and, where there is one of these causes, [ErrFull], [ErrReadOnly],
+// [ErrTooLarge], [ErrTooNew], [ErrMoved], [ErrUntrusted], [ErrName], [fs.ErrClosed], or the context's. The context is
+// looked at before each step up to the rename; a system call under way is not interrupted.
+func (s *Store) Put(ctx context.Context, stream string, payload []byte) error {
+	if err := s.putName(ctx, stream, payload); err != nil {
+		return fmt.Errorf("putting %s: %w", quoted(stream), notWritten(err))
+	}
+	return nil
+}
+
+func (s *Store) putName(ctx context.Context, stream string, payload []byte) error {
+	if err := s.isOpened(); err != nil {
+		return err
+	}
+	n, err := parseName(stream)
+	if err != nil {
+		return err
+	}
+	if int64(len(payload)) > s.maxPayload {
+		return fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(payload), s.maxPayload)
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.calls.endCall()
+	st, err := s.tree.enterStream(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := st.take(ctx); err != nil {
+		return err
+	}
+	defer st.release()
+	return s.writer.putRecord(ctx, st, payload)
+}
+
+// Delete removes a stream and what was set aside of it. When it returned nil, the stream is gone for good; one that is not
+// there is no error. At no instant does a crash bring back an older record than the newest. A later Put of the same name
+// goes on with higher generations.
+//
+// Errors are those of [Store.Put]. A stream that a newer version of this package wrote is refused with [ErrTooNew]. Delete
+// needs no room on the disk.
+func (s *Store) Delete(ctx context.Context, stream string) error {
+	if err := s.deleteName(ctx, stream); err != nil {
+		return fmt.Errorf("deleting %s: %w", quoted(stream), notWritten(err))
+	}
+	return nil
+}
+
+func (s *Store) deleteName(ctx context.Context, stream string) error {
+	n, err := parseName(stream)
+	if err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.calls.endCall()
+	st, err := s.tree.findStream(ctx, n)
+	if err != nil || st == nil {
+		return err
+	}
+	if err := st.take(ctx); err != nil {
+		return err
+	}
+	defer st.release()
+	return s.remover.removeStream(st)
+}
+
+// Get returns the payload of the newest generation of a stream that verifies, read from the disk. It changes nothing but the
+// names of damaged files.
+//
+// Errors match [fs.ErrNotExist] where the stream has no record (and [ErrForeign], too, where that is so because what is there
+// belongs to another machine), [ErrCorrupt] where it has some and none verifies (the error is a [CorruptError]), [ErrTooNew]
+// where the newest is of a format that this version does not know, [ErrName], [fs.ErrClosed], or the context's.
+func (s *Store) Get(ctx context.Context, stream string) ([]byte, error) {
+	rec, err := s.Read(ctx, stream)
+	return rec.Payload, err
+}
+
+// Read is Get with all that is known about the record.
+func (s *Store) Read(ctx context.Context, stream string) (Record, error) {
+	rec, err := s.readName(ctx, stream)
+	if err != nil {
+		return Record{}, fmt.Errorf("reading %s: %w", quoted(stream), err)
+	}
+	return rec, nil
+}
+
+func (s *Store) readName(ctx context.Context, stream string) (Record, error) {
+	n, err := parseName(stream)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return Record{}, err
+	}
+	defer s.calls.endCall()
+	st, err := s.tree.findStream(ctx, n)
+	if err != nil {
+		return Record{}, err
+	}
+	if st == nil {
+		return Record{}, fs.ErrNotExist
+	}
+	return s.reader.readNewest(ctx, st)
+}
+
+// List returns the names of the streams in a directory, sorted and in full ("checkpoints/a"); "" is the store's own
+// directory. Streams whose records are all damaged, or of a newer format, are in the list. A directory that is not there
+// has none. Errors match [ErrName], [fs.ErrClosed], or the context's.
+func (s *Store) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.listDir(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", quoted(dir), err)
+	}
+	return names, nil
+}
+
+func (s *Store) listDir(ctx context.Context, dir string) ([]string, error) {
+	if dir != "" {
+		if err := checkDir(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.endCall()
+	f, err := s.tree.findFolder(ctx, dir)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	return s.books.listPresent(f), nil
+}
+
 // isOpened refuses a nil Store and the zero value, which have no directory.
 func (s *Store) isOpened() error {
-	if s == nil || s.grow == nil {
+	if s == nil || s.books == nil {
 		return ErrNotOpen
 	}
 	return nil
@@ -104,56 +239,4 @@ func (g *gate) closeGate() (was bool) {
 		g.running.Wait()
 	}
 	return was
-}
-
-// lookup returns the stream of a name where it is known, and nil otherwise.
-func (s *Store) lookup(ctx context.Context, n name) (*stream, error) {
-	f, err := s.known(ctx, n.dir)
-	if f == nil || err != nil {
-		return nil, err
-	}
-	return s.books.findStream(f, n.base), nil
-}
-
-// known returns a directory of the store, nil where it is not there. One that could not be taken in is tried again.
-func (s *Store) known(ctx context.Context, dir string) (*folder, error) {
-	f := s.books.findFolder(dir)
-	if f == nil || f.err == nil {
-		return f, nil
-	}
-	if err := s.takeGrow(ctx); err != nil {
-		return nil, err
-	}
-	defer s.releaseGrow()
-	if f = s.books.findFolder(dir); f.err != nil {
-		f = s.takeIn(dir)
-	}
-	return f, f.err
-}
-
-func (s *Store) takeGrow(ctx context.Context) error {
-	select {
-	case s.grow <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Store) releaseGrow() { <-s.grow }
-
-// pauseFor waits 10 ms, then 100 ms, before the disk is tried again.
-func pauseFor(ctx context.Context, try int) error {
-	wait := 10 * time.Millisecond
-	if try > 1 {
-		wait = 100 * time.Millisecond
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -121,7 +121,7 @@ func topOf(ctx context.Context, s *Store, n name) (uint64, error) {
 		return 0, err
 	}
 	defer s.calls.endCall()
-	st, err := s.lookup(ctx, n)
+	st, err := s.tree.findStream(ctx, n)
 	if st == nil || err != nil {
 		return 0, err
 	}
@@ -135,14 +135,14 @@ func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte)
 	if payload == nil && as.gen == 0 {
 		return true, nil
 	}
-	if int64(len(payload)) > s.o.MaxPayload {
-		return false, fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(payload), s.o.MaxPayload)
+	if int64(len(payload)) > s.maxPayload {
+		return false, fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(payload), s.maxPayload)
 	}
 	if err := s.begin(ctx); err != nil {
 		return false, err
 	}
 	defer s.calls.endCall()
-	st, err := s.enter(ctx, n)
+	st, err := s.tree.enterStream(ctx, n)
 	if err != nil {
 		return false, err
 	}
@@ -157,10 +157,7 @@ func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte)
 		return false, nil
 	}
 	if payload != nil {
-		return true, s.put(ctx, st, payload)
+		return true, s.writer.putRecord(ctx, st, payload)
 	}
-	if err := s.dir.checkReady(st.in); err != nil {
-		return false, err
-	}
-	return true, s.remove(st)
+	return true, s.remover.removeStream(st)
 }
