@@ -4,46 +4,11 @@
 package checkpoint
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
 )
-
-// account counts the bytes of all files of a store, and of those that are about to be written.
-type account struct {
-	limit int64 // what all files may have
-
-	mu   sync.Mutex
-	used int64
-}
-
-// bookBytes counts the bytes of a file to come, unless the limit forbids them.
-func (a *account) bookBytes(size int64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.used+size > a.limit {
-		return false
-	}
-	a.used += size
-	return true
-}
-
-// addBytes counts the bytes of a file that is there, whatever the limit.
-func (a *account) addBytes(size int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.used += size
-}
-
-// refundBytes takes the bytes of a file off that is gone.
-func (a *account) refundBytes(size int64) { a.addBytes(-size) }
-
-// usedBytes gives the bytes of all files.
-func (a *account) usedBytes() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.used
-}
 
 // books are what a store knows about its directories, their streams and its bytes. They are changed before or after the
 // disk is, and never call it. Each method takes mu for its own time.
@@ -265,3 +230,167 @@ func (b *books) vanishStream(st *stream) {
 	defer b.mu.Unlock()
 	st.unsure = true
 }
+
+// folder is one directory of the store, open for as long as the store is.
+type folder struct {
+	dir     string // "" = the store's own
+	fd      int
+	id      fileID
+	barrier barrier
+	err     error // why the directory can not be used; its streams have no other state then
+
+	// Guarded by books.mu.
+	streams map[string]*stream
+	floor   uint64 // the highest generation of any stream that was deleted from here
+}
+
+// stream is what is known about one stream. Its files are in the folder.
+type stream struct {
+	name name
+	in   *folder
+	// busy holds one token: whoever writes has taken it. It guards draft.
+	busy  chan struct{}
+	draft draft
+
+	// Guarded by books.mu.
+	gens   []generation // newest first
+	aside  []aside      // highest generation first
+	top    uint64       // the highest generation that was ever named
+	unsure bool         // the newest generation was not confirmed: an equal payload must be written, too
+	marked bool         // the directory has a file that says unsure
+}
+
+// generation is a file that carries a number of the stream.
+type generation struct {
+	gen      uint64
+	size     int64
+	digest   digest // where verified
+	hint     uint32 // where verified: a quick checksum, to see that a large payload is another one
+	verified bool   // read and found whole, or written and acknowledged, by this Store
+	flaw     *flaw  // why it could not be used when it was looked at last
+	told     bool   // OnDamage knows
+	doubtful bool   // not confirmed, and perhaps not even there
+}
+
+// aside is a file that was set aside.
+type aside struct {
+	gen    uint64
+	size   int64
+	reason string
+}
+
+func newFolder(dir string, fd int, id fileID, sys fsys) *folder {
+	f := &folder{dir: dir, fd: fd, id: id, streams: map[string]*stream{}}
+	f.barrier = barrier{sys: sys, dir: fd, fd: -1, turn: make(chan struct{}, 1)}
+	return f
+}
+
+// setFD gives the folder its descriptor.
+func (f *folder) setFD(fd int) { f.fd, f.barrier.dir = fd, fd }
+
+// open readies the folder's descriptors: the one for fsync has to be there before the first change, so that no error of
+// the disk gets by unseen.
+func (f *folder) open() error {
+	fd, err := f.barrier.sys.openAt(f.fd, ".", openDir)
+	if err == nil {
+		f.barrier.fd = fd
+	}
+	return err
+}
+
+func (f *folder) close() {
+	f.barrier.close()
+	if f.fd >= 0 {
+		f.barrier.sys.close(f.fd)
+	}
+}
+
+// stream returns the stream with a base name, and makes it where it is not known. Called with books.mu.
+func (f *folder) stream(base string) *stream {
+	st := f.streams[base]
+	if st == nil {
+		st = &stream{name: nameIn(f.dir, base), in: f, busy: make(chan struct{}, 1)}
+		f.streams[base] = st
+	}
+	return st
+}
+
+// take waits for the stream's turn to write; release ends it.
+func (st *stream) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case st.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (st *stream) release() { <-st.busy }
+
+// next is the generation that the next write gets. Called with books.mu.
+func (st *stream) next() uint64 { return max(st.top, st.in.floor) + 1 }
+
+// add enters a generation that the directory now has. Called with books.mu.
+func (st *stream) add(g generation) {
+	st.top = max(st.top, g.gen)
+	st.gens = append(st.gens, g)
+	slices.SortFunc(st.gens, func(a, b generation) int { return descending(a.gen, b.gen) })
+}
+
+// find returns the entry of a generation, nil where it is gone. Called with books.mu; not valid after it.
+func (st *stream) find(gen uint64) *generation {
+	for i := range st.gens {
+		if st.gens[i].gen == gen {
+			return &st.gens[i]
+		}
+	}
+	return nil
+}
+
+// drop takes a generation out. Called with books.mu.
+func (st *stream) drop(gen uint64) (generation, bool) {
+	i := slices.IndexFunc(st.gens, func(g generation) bool { return g.gen == gen })
+	if i < 0 {
+		return generation{}, false
+	}
+	g := st.gens[i]
+	st.gens = slices.Delete(st.gens, i, i+1)
+	return g, true
+}
+
+// addAside enters a file that was set aside. Called with books.mu.
+func (st *stream) addAside(a aside) {
+	st.top = max(st.top, a.gen)
+	st.aside = append(st.aside, a)
+	slices.SortFunc(st.aside, func(a, b aside) int { return descending(a.gen, b.gen) })
+}
+
+// surplus returns the lowest generation that neither the number to keep nor the rule of the two newest verified ones
+// holds. What a newer version wrote is never surplus. Called with books.mu.
+func (st *stream) surplus(keep int) (uint64, bool) {
+	verified := 0
+	for i, g := range st.gens {
+		if i >= keep && verified >= minGenerations && !g.is(reasonTooNew) {
+			return st.lowest(i)
+		}
+		if g.verified {
+			verified++
+		}
+	}
+	return 0, false
+}
+
+// lowest returns the lowest generation that may go, given that the one at index i may.
+func (st *stream) lowest(i int) (uint64, bool) {
+	for j := len(st.gens) - 1; j > i; j-- {
+		if !st.gens[j].is(reasonTooNew) {
+			return st.gens[j].gen, true
+		}
+	}
+	return st.gens[i].gen, true
+}
+
+func (g *generation) is(r string) bool { return g.flaw != nil && g.flaw.reason == r }

@@ -9,6 +9,42 @@ import (
 	"sync"
 )
 
+// account counts the bytes of all files of a store, and of those that are about to be written.
+type account struct {
+	limit int64 // what all files may have
+
+	mu   sync.Mutex
+	used int64
+}
+
+// bookBytes counts the bytes of a file to come, unless the limit forbids them.
+func (a *account) bookBytes(size int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.used+size > a.limit {
+		return false
+	}
+	a.used += size
+	return true
+}
+
+// addBytes counts the bytes of a file that is there, whatever the limit.
+func (a *account) addBytes(size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used += size
+}
+
+// refundBytes takes the bytes of a file off that is gone.
+func (a *account) refundBytes(size int64) { a.addBytes(-size) }
+
+// usedBytes gives the bytes of all files.
+func (a *account) usedBytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used
+}
+
 // space finds room for a record, below the limit of the store and on a disk that is full. It takes it from old
 // generations, and from the ballast.
 type space struct {
