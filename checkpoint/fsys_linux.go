@@ -18,6 +18,8 @@ func hostFS() fsys { return &linuxFS{} }
 
 // linuxFS is the kernel. The flags remember what an old kernel, or a filter, does not know.
 type linuxFS struct {
+	linuxStats
+
 	noOpenat2   atomic.Bool
 	noRenameat2 atomic.Bool
 
@@ -47,7 +49,7 @@ func flagsOf(how openHow) (flags int, mode uint32) {
 func (l *linuxFS) openAt(dir int, name string, how openHow) (int, error) {
 	flags, mode := flagsOf(how)
 	if l.noOpenat2.Load() {
-		return l.openPlain(dir, name, flags, mode)
+		return openPlain(dir, name, flags, mode)
 	}
 	h := unix.OpenHow{
 		Flags: uint64(flags), Mode: uint64(mode),
@@ -73,7 +75,7 @@ func (l *linuxFS) openAt(dir int, name string, how openHow) (int, error) {
 
 // openDowngraded opens without openat2, which the kernel does not have or a filter does not let through, from now on.
 func (l *linuxFS) openDowngraded(dir int, name string, flags int, mode uint32) (int, error) {
-	fd, err := l.openPlain(dir, name, flags, mode)
+	fd, err := openPlain(dir, name, flags, mode)
 	if err == nil {
 		l.noOpenat2.Store(true)
 	}
@@ -81,7 +83,7 @@ func (l *linuxFS) openDowngraded(dir int, name string, flags int, mode uint32) (
 }
 
 // openPlain is as safe for a name without a slash, except for a file system mounted on the entry itself.
-func (l *linuxFS) openPlain(dir int, name string, flags int, mode uint32) (int, error) {
+func openPlain(dir int, name string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags, mode)
 		if err == nil {
@@ -157,19 +159,19 @@ func (l *linuxFS) mkdir(dir int, name string, perm uint32) error {
 
 func (l *linuxFS) rename(dir int, from, to string) error {
 	if l.noRenameat2.Load() {
-		return l.renamePlain(dir, from, to)
+		return renamePlain(dir, from, to)
 	}
 	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	if err == unix.ENOSYS || err == unix.EINVAL {
 		l.noRenameat2.Store(true)
-		return l.renamePlain(dir, from, to)
+		return renamePlain(dir, from, to)
 	}
 	return named("renaming", err)
 }
 
 // renamePlain looks first. The store's lock keeps other writers out, and numbers are never used twice.
-func (l *linuxFS) renamePlain(dir int, from, to string) error {
-	if _, err := l.statAt(dir, to); !errors.Is(err, unix.ENOENT) {
+func renamePlain(dir int, from, to string) error {
+	if _, err := (linuxStats{}).statAt(dir, to); !errors.Is(err, unix.ENOENT) {
 		if err == nil {
 			err = unix.EEXIST
 		}
@@ -212,19 +214,22 @@ func named(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-func (l *linuxFS) stat(fd int) (fileInfo, error) {
+// linuxStats are the calls that only ask: what a file is, and what a file system is worth and has free.
+type linuxStats struct{}
+
+func (linuxStats) stat(fd int) (fileInfo, error) {
 	var st unix.Stat_t
 	err := again(func() error { return unix.Fstat(fd, &st) })
 	return infoOf(&st), named("fstat", err)
 }
 
-func (l *linuxFS) statAt(dir int, name string) (fileInfo, error) {
+func (linuxStats) statAt(dir int, name string) (fileInfo, error) {
 	var st unix.Stat_t
 	err := again(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return infoOf(&st), named("stat", err)
 }
 
-func (l *linuxFS) statPath(path string) (fileInfo, error) {
+func (linuxStats) statPath(path string) (fileInfo, error) {
 	var st unix.Stat_t
 	if err := again(func() error { return unix.Stat(path, &st) }); err != nil {
 		return fileInfo{}, fmt.Errorf("stat %q: %w", path, err)
@@ -232,7 +237,7 @@ func (l *linuxFS) statPath(path string) (fileInfo, error) {
 	return infoOf(&st), nil
 }
 
-func (l *linuxFS) resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
+func (linuxStats) resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
 func infoOf(st *unix.Stat_t) fileInfo {
 	return fileInfo{
@@ -247,7 +252,7 @@ func infoOf(st *unix.Stat_t) fileInfo {
 	}
 }
 
-func (l *linuxFS) kindOf(fd int) (storage, error) {
+func (linuxStats) kindOf(fd int) (storage, error) {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return storageOther, named("statfs", err)
@@ -266,7 +271,7 @@ func storageOf(magic uint32) storage {
 	return storageOther
 }
 
-func (l *linuxFS) room(fd int) (int64, error) {
+func (linuxStats) room(fd int) (int64, error) {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return 0, named("statfs", err)
