@@ -86,6 +86,7 @@ func (r *recovery) adoptFiles(f *folder, names []string) {
 	}
 }
 
+// adoptFile enters one file into the books. It does not read it.
 func (r *recovery) adoptFile(f *folder, p fileName, file string) {
 	st := f.stream(p.base)
 	if p.kind == kindUnsure {
@@ -243,6 +244,7 @@ func (t *tree) makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
+// takeTurn waits for the turn to make a directory or to take one in; endTurn ends it.
 func (t *tree) takeTurn(ctx context.Context) error {
 	select {
 	case t.turn <- struct{}{}:

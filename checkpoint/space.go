@@ -98,6 +98,7 @@ func (s *space) trimStream(st *stream, keep int) (dropped bool) {
 	}
 }
 
+// trimAll trims every stream to the least that it must have.
 func (s *space) trimAll() (dropped bool) {
 	var all []*stream
 	s.books.mu.Lock()
@@ -151,6 +152,7 @@ func (b *ballast) restoreBallast() {
 	}
 }
 
+// makeBallast makes the file, unless there is to be none, the limit forbids it, or another call makes it.
 func (b *ballast) makeBallast() {
 	if b.size < 0 || !b.bytes.bookBytes(b.size) {
 		return
@@ -186,6 +188,7 @@ func (b *ballast) fillBallast() error {
 	return err
 }
 
+// releaseBallast gives the file back to the disk, and reports whether it did.
 func (b *ballast) releaseBallast() bool {
 	b.mu.Lock()
 	held := b.held

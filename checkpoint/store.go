@@ -12,15 +12,17 @@ import (
 
 // Store keeps the records of one directory. [Open] makes it; Close ends it and gives up the lock.
 type Store struct {
-	maxPayload int64 // that Put takes
-	calls      gate
-	dir        *directory
-	lock       storeLock
-	books      *books
-	tree       *tree
-	reader     *recordReader
-	writer     *recordWriter
-	remover    *remover
+	maxPayload int64 // bytes that Put takes
+	calls      gate  // until Close
+
+	dir   *directory // the disk
+	lock  storeLock
+	books *books // what is known about it
+	tree  *tree  // finds and makes streams
+
+	reader  *recordReader // Read
+	writer  *recordWriter // Put
+	remover *remover      // Delete
 }
 
 // Durable reports whether the directory lies on a file system on which an acknowledged write was shown to survive a power
@@ -217,6 +219,7 @@ type gate struct {
 	closed bool
 }
 
+// admitCall returns an error when the gate is closed; otherwise endCall has to follow.
 func (g *gate) admitCall() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -93,6 +93,7 @@ func (w *recordWriter) writeFile(ctx context.Context, st *stream) (temp string, 
 	}
 }
 
+// writeOnce writes the stream's draft to a new file and fsyncs it, once.
 func (w *recordWriter) writeOnce(st *stream, temp string) error {
 	fd, err := w.dir.sys.openAt(st.in.fd, temp, openNew)
 	if err != nil {
@@ -176,6 +177,7 @@ func (w *recordWriter) enterUnconfirmed(st *stream, temp string, g generation, c
 	return indeterminate(fmt.Errorf("generation %d: %w", g.gen, cause))
 }
 
+// markUnsure makes the file that tells the next Open. Without one, Open trusts what it reads.
 func (w *recordWriter) markUnsure(st *stream) {
 	fd, err := w.dir.sys.openAt(st.in.fd, unsureFile(st.name.base), openNew)
 	if err != nil {
@@ -252,6 +254,7 @@ func (m *remover) removeStream(st *stream) error {
 	return nil
 }
 
+// planRemoval sorts the files of a stream. It refuses what a newer version wrote.
 func (m *remover) planRemoval(st *stream) (removal, error) {
 	m.books.mu.Lock()
 	defer m.books.mu.Unlock()
