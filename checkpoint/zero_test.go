@@ -28,5 +28,8 @@ func TestStoreThatWasNotOpened(t *testing.T) {
 				}
 			}
 		}
+		if (&checkpoint.Store{}).Durable() {
+			t.Error("a zero Store says that it is durable")
+		}
 	})
 }
