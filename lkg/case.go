@@ -232,8 +232,8 @@ func longestRunOf(s *State, r Ref) (longest time.Duration) {
 	return longest
 }
 
-// usualRunOf is the longest but one of the healthy runs of r that ended by a crash, a boot or a death of the agent, of those
-// that still count. A config that lived for long before it broke is so told from one that ends now and then.
+// usualRunOf is the longest but one of the healthy runs of r that ended by a crash, a boot or a death of the agent, of
+// those that still count. A config that lived for long before it broke is so told from one that ends now and then.
 func usualRunOf(s *State, r Ref) (second time.Duration) {
 	var longest time.Duration
 	for i := range s.Starts {

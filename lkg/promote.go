@@ -68,9 +68,9 @@ type Progress struct {
 //
 // A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
-// suspect is a witness against it when it was healthy for Case.Witness; a suspect that is healthy for Case.Acquit is not
-// to blame. Healthy time of the trial, and of twice the longest run that ended badly, but at most of an hour, forgives the
-// ends of earlier runs. These times are added up over planned restarts.
+// suspect is a witness against it when it was healthy for Case.Witness; a suspect that is healthy for Case.Acquit is
+// not to blame. Healthy time of the trial, and of twice the longest run that ended badly, but at most of an hour,
+// forgives the ends of earlier runs. These times are added up over planned restarts.
 func judgeHealth(s State, l Limits, h Health) Progress {
 	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
 	last := s.lastStart()
@@ -129,7 +129,7 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		if suspect && p.Soak.acquitted(c) >= c.Acquit || !suspect && p.Soak.witnessed(c) >= min(c.Witness, c.Acquit) {
+		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
 			p.closeCase()
 		}
 		return false
@@ -152,12 +152,12 @@ func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
 			p.Limits.ProbeDeadline.String())
 	case s.running() && s.OnTrial():
 		return false // the promotion ends the case: less does not show that it lives
-	case p.Soak.acquitted(c) >= c.Acquit:
+	case p.Soak.acquitTime(c) >= c.Acquit:
 		p.closeCase()
 		return false
 	default:
 		p.Result = resultWait
-		p.Why = "under suspicion, healthy for " + p.Soak.acquitted(c).String() + ", needed: " + c.Acquit.String()
+		p.Why = "under suspicion, healthy for " + p.Soak.acquitTime(c).String() + ", needed: " + c.Acquit.String()
 	}
 	return true
 }
@@ -170,9 +170,9 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		leaveBelow(p, used, failing)
 	case c.Phase == phaseRetry: // it runs as the suspect could not be had
 		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
-	case p.Soak.witnessed(c) < c.Witness:
+	case p.Soak.witnessTime(c) < c.Witness:
 		p.Result = resultWait
-		p.Why = "what runs was healthy for " + p.Soak.witnessed(c).String() + ", needed as a witness: " + c.Witness.String()
+		p.Why = "what runs was healthy for " + p.Soak.witnessTime(c).String() + ", needed as a witness: " + c.Witness.String()
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), settlement{all: true}, 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
@@ -278,17 +278,17 @@ func (k soakRecord) nextRun() soakRecord {
 	return k
 }
 
-// witnessed is how long what runs was healthy as a witness. Against a suspect whose probe failed, the time counts
+// witnessTime is how long what runs was healthy as a witness. Against a suspect whose probe failed, the time counts
 // against it in which a probe of the witness failed.
-func (k soakRecord) witnessed(c *Case) time.Duration {
+func (k soakRecord) witnessTime(c *Case) time.Duration {
 	if c.Counted == 0 {
 		return k.Sum - k.Failed
 	}
 	return k.Sum
 }
 
-// acquitted is how long a suspect was healthy that is tried again: without a break, where its probe had failed.
-func (k soakRecord) acquitted(c *Case) time.Duration {
+// acquitTime is how long a suspect was healthy that is tried again: without a break, where its probe had failed.
+func (k soakRecord) acquitTime(c *Case) time.Duration {
 	if c.Counted == 0 {
 		return k.Run
 	}

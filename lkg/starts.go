@@ -32,7 +32,8 @@ func decodeTrial(payload []byte) (trialRecord, error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return trialRecord{}, err
 	}
-	r.Soak.Accumulated, r.Soak.Sum, r.Soak.Failed = max(r.Soak.Accumulated, 0), max(r.Soak.Sum, 0), max(r.Soak.Failed, 0)
+	k := &r.Soak
+	k.Accumulated, k.Sum, k.Failed = max(k.Accumulated, 0), max(k.Sum, 0), max(k.Failed, 0)
 	r.Soak = r.Soak.nextRun()
 	if c := r.Case; c != nil && !c.isWhole() {
 		r.Case = nil

@@ -48,7 +48,7 @@ type soakRecord struct {
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
 	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run, of any config
 	Longest     time.Duration `json:"longest,omitempty"`     // the most that Run has been, in the present run
-	Sum         time.Duration `json:"sum,omitempty"`         // healthy in all, of one config, since a run ended that was not planned
+	Sum         time.Duration `json:"sum,omitempty"`         // healthy, of one config, since an end that was not planned
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
 	Failed      time.Duration `json:"failed,omitempty"`      // a required probe failed in all, as Sum
 	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none

@@ -76,7 +76,8 @@ func (s *State) beginRun(e Exit, at time.Time) {
 // isBegun reports whether the last start on record can be the one that happens now.
 func (s *State) isBegun() bool {
 	last := s.lastStart()
-	return last != nil && last.evidenced() && last.BootID == s.BootID && last.Assignment == s.Current.ID && s.freshMarker() == nil
+	return last != nil && last.evidenced() && last.BootID == s.BootID && last.Assignment == s.Current.ID &&
+		s.freshMarker() == nil
 }
 
 // Decide picks the config to use and records what must be on record before it may be used: a newly rejected config

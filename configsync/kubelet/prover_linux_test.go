@@ -6,38 +6,47 @@ package kubelet
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
 // TestLeftoversOfAKilledProverAreRemoved: R-CS-41. A directory with a config in it does not outlive the process that
-// made it by more than one judgement. That of a process that lives stays.
+// made it by more than one judgement, whatever process ID it has in its name. What is in use stays, and what is not of
+// a prover.
 func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 	s, temporary := newStage(t), t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
+	const left, used, other = 1, 2, 3
+	dirs := map[string]int{
+		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-17", os.Getpid())): left,
+		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-18", os.Getpid())): used,
+		filepath.Join(s.options.Dir, "validate-1-17"):                            left,
+		filepath.Join(s.options.Dir, "validate-1-x"):                             other,
+		filepath.Join(temporary, "belay-kubelet-1-18"):                           used,
+		filepath.Join(temporary, "belay-kubelet-20260101-logs"):                  other,
 	}
-	dead, live := ended.Process.Pid, os.Getppid()
-	dirs := map[string]bool{ // whether it stays
-		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", dead)):  false,
-		filepath.Join(s.options.Dir, fmt.Sprintf("validate-%d-1", live)):  true,
-		filepath.Join(temporary, fmt.Sprintf("belay-kubelet-%d-1", dead)): canIsolate() != nil,
-		filepath.Join(temporary, fmt.Sprintf("belay-kubelet-%d-1", live)): true,
+	if canIsolate() == nil {
+		dirs[filepath.Join(temporary, "belay-kubelet-1-17")] = left
 	}
-	for dir := range dirs {
+	for dir, what := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
+		if what != used {
+			continue
+		}
+		lock, err := lockDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() })
 	}
 	if err := s.prover().Inspect(t.Context(), Key, object("u", head+"maxPods: 7\n", nil)); err != nil {
 		t.Fatal(err)
 	}
-	for dir, stays := range dirs {
-		if _, err := os.Stat(dir); (err == nil) != stays {
-			t.Errorf("%s: %v, want that it stays: %t", dir, err, stays)
+	for dir, what := range dirs {
+		if _, err := os.Stat(dir); (err != nil) != (what == left) {
+			t.Errorf("%s: %v, want it removed: %t", dir, err, what == left)
 		}
 	}
 }

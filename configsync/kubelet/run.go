@@ -43,14 +43,28 @@ type outcome struct {
 	unserved []string // fields that name a socket of a runtime which is not there
 }
 
+// makeLocked makes a directory for configs, and removes those of processes that were killed. remove removes it; until
+// then it is locked.
+func makeLocked(in, prefix string) (dir string, remove func() error, err error) {
+	removeLeftovers(in, prefix)
+	dir, err = os.MkdirTemp(in, fmt.Sprintf("%s%d-", prefix, os.Getpid()))
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+}
+
 // validate has the kubelet read and validate a document. The kubelet starts nothing.
 func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
-	removeLeftovers(p.o.Dir, validatePrefix, os.RemoveAll) // they hold configs
-	dir, err := os.MkdirTemp(p.o.Dir, fmt.Sprintf("%s%d-", validatePrefix, os.Getpid()))
+	dir, remove, err := makeLocked(p.o.Dir, validatePrefix)
 	if err != nil {
 		return outcome{}, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the next run has a name of its own
+	defer func() { _ = remove() }() // the next run has a name of its own
 	cmd, err := p.kubeletCommand(dir, doc)
 	if err != nil {
 		return outcome{}, err
@@ -75,12 +89,11 @@ func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 
 // start has the kubelet start in a sandbox.
 func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
-	removeLeftovers(os.TempDir(), sandboxPrefix, os.RemoveAll)
-	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", sandboxPrefix, os.Getpid())) // a socket's path must be short
+	dir, remove, err := makeLocked(os.TempDir(), sandboxPrefix) // a socket's path must be short
 	if err != nil {
 		return outcome{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	socket := filepath.Join(dir, "cri.sock")
 	node := p.findEndpoints(ctx)
 	d, err := editDocument(doc, socket, node)

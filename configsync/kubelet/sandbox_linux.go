@@ -117,7 +117,7 @@ func (s *sandbox) makeCgroups() error {
 		return err
 	}
 	for _, h := range all {
-		removeLeftovers(h, sandboxPrefix, removeTree)
+		removeLeftoverCgroups(h)
 		dir := filepath.Join(h, filepath.Base(s.dir))
 		if err := makeCgroup(h, dir); err != nil {
 			return err
@@ -175,19 +175,57 @@ func (s *sandbox) bindCgroups() error {
 	return nil
 }
 
-// removeLeftovers removes what processes that were killed have left in a directory, with remove. The names begin with
-// prefix and the process ID of the maker.
-func removeLeftovers(in, prefix string, remove func(dir string) error) {
-	all, err := filepath.Glob(filepath.Join(in, prefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, dir := range all {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
-		if pid, err := strconv.Atoi(id); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			_ = remove(dir) // the next run tries again
+// removeLeftoverCgroups removes the cgroups of processes that were killed.
+func removeLeftoverCgroups(hierarchy string) {
+	for dir, pid := range findMade(hierarchy, sandboxPrefix) {
+		if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			_ = removeTree(dir) // the next run tries again
 		}
 	}
+}
+
+// removeLeftovers removes what processes that were killed have left in a directory. What is in use is locked, also by a
+// process that has the same ID elsewhere.
+func removeLeftovers(in, prefix string) {
+	for dir := range findMade(in, prefix) {
+		if lock, err := lockDir(dir); err == nil {
+			_ = os.RemoveAll(dir) // the next run tries again
+			_ = lock.Close()
+		}
+	}
+}
+
+// lockDir locks a directory for as long as the file that it returns is open. It does not wait.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		_, err = os.Lstat(dir) // it may have been removed in between
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %q: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// findMade returns the directories that makeLocked or a sandbox has made, with the process IDs of their makers.
+func findMade(in, prefix string) map[string]int {
+	all, err := filepath.Glob(filepath.Join(in, prefix+"*-*"))
+	if err != nil {
+		return nil
+	}
+	made := map[string]int{}
+	for _, dir := range all {
+		id, random, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
+		pid, err := strconv.ParseUint(id, 10, 22) // as large as an ID can be
+		if _, bad := strconv.ParseUint(random, 10, 64); err == nil && bad == nil {
+			made[dir] = int(pid)
+		}
+	}
+	return made
 }
 
 // removeCgroups removes what the kubelet has made in its cgroups, and them. No process is left in any.

@@ -5,7 +5,10 @@
 
 package kubelet
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // A sandbox is for Linux.
 type sandbox struct {
@@ -23,5 +26,7 @@ func (s *sandbox) makeCgroups() error { return errSystem }
 
 func (s *sandbox) removeCgroups() error { return nil }
 
-// removeLeftovers does nothing: it is not known here whether the process that made a directory lives.
-func removeLeftovers(string, string, func(string) error) {}
+// removeLeftovers does nothing: it is not known here whether a directory is in use.
+func removeLeftovers(string, string) {}
+
+func lockDir(dir string) (*os.File, error) { return os.Open(dir) }

@@ -17,18 +17,21 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
-// config. One of package configsync is configsync.Steered. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
+// A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way
+// back to the last known good config. One of package configsync is configsync.Steered. Configs are spelled
+// "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
 type ConfigSyncer interface {
-	// Configs returns the config in use, the one that would be gone back to, and the suspect: the wanted config, while it is
-	// open whether it is to blame for what happened. It may be in use, or be left for another one and used again later.
+	// Configs returns the config in use, the one that would be gone back to, and the suspect: the wanted config, while it
+	// is open whether it is to blame for what happened. It may be in use, or be left for another one and used again later.
 	// There is none if that is empty. An error means that nothing is in use yet.
 	Configs(ctx context.Context) (inUse, lastKnownGood, suspect string, err error)
-	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
-	// that is wanted already changes nothing, one that is listed as bad is an error. An error with a method Temporary() bool that returns true says
-	// nothing about the config, but that a server is away, for one: Adopt is called again. Any other one fails the attempt.
+	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes
+	// by itself. A config that is wanted already changes nothing, one that is listed as bad is an error. An error with a
+	// method Temporary() bool that returns true says nothing about the config, but that a server is away, for one: Adopt
+	// is called again. Any other one fails the attempt.
 	Adopt(ctx context.Context, config string) error
-	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
+	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means
+	// that it is still open.
 	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
 	// GoBack leaves a config that is in use for the last known good one, and lists it as bad for that reason.
 	GoBack(ctx context.Context, config, reason string) error
@@ -40,8 +43,8 @@ type Config struct {
 	Syncer ConfigSyncer
 	// Boot is the ID of the node's boot. Nil means [BootID].
 	Boot func() (string, error)
-	// Every is the time between two looks at a config that is being taken up, and until Adopt is called again, which then waits longer and longer,
-	// up to 8 times that. Zero means 1 second.
+	// Every is the time between two looks at a config that is being taken up, and until Adopt is called again, which then
+	// waits longer and longer, up to 8 times that. Zero means 1 second.
 	Every time.Duration
 }
 
@@ -113,8 +116,9 @@ func spelled(r protocol.Revision) string {
 // Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
 func (c configUpdater) Prepare(context.Context, protocol.Revision) error { return nil }
 
-// Apply implements [Updater]: it returns when the config is in use, or was found to be bad. A server that is away is waited for: it is no failure of
-// the node. A config that is neither when the time is over is not wanted any more, so that it is not taken up later, without an attempt.
+// Apply implements [Updater]: it returns when the config is in use, or was found to be bad. A server that is away is
+// waited for: it is no failure of the node. A config that is neither when the time is over is not wanted any more, so
+// that it is not taken up later, without an attempt.
 func (c configUpdater) Apply(ctx context.Context, a Attempt) error {
 	err := c.adopt(ctx, a.Revision)
 	if err == nil {

@@ -43,7 +43,10 @@ func brokenNodes() []brokenNode {
 	return []brokenNode{
 		{"bad-config", breakByConfig, "unrecognized feature gate NoSuchGate", "take the feature gate out of the config", lives},
 		{"runtime-away", breakByRuntime, "validate CRI v1 runtime API", "start the container runtime", dead},
-		{"program-missing", breakByProgram, "kubelet: no such file or directory", "put the same version of the program back", dead},
+		{
+			"program-missing", breakByProgram, "kubelet: no such file or directory",
+			"put the same version of the program back", dead,
+		},
 		{"dies-later", breakByFile, "tls.crt: no such file or directory", "put the file that the line names back", lives},
 		{"too-large", breakBySize, "has 300000 bytes, at most 262144 are taken", "make it smaller", lives},
 	}

@@ -73,7 +73,8 @@ func TestConfigMap(t *testing.T) {
 		}
 	}
 	again, err := execute(t, Check(settings.Parts{}), file(t, out))
-	if err != nil || !strings.Contains(again, "can be read: trial 15m0s, unexplained restarts tolerated: 0, digest "+digest) {
+	says := "can be read: trial 15m0s, unexplained restarts tolerated: 0, digest " + digest
+	if err != nil || !strings.Contains(again, says) {
 		t.Errorf("check says %q, %v of the ConfigMap, want that it is good, its limits and the digest", again, err)
 	}
 }
@@ -138,7 +139,10 @@ func TestCheck(t *testing.T) {
 		{text: good + "providerID: a://b\n", want: "providerID must not be set"},
 		{text: good + "providerID: a://b\n", want: "can be read", good: true, args: []string{"--init"}},
 		{text: good + "healthzPort: 0\n", want: "healthzPort must not be 0"},
-		{text: good + "healthzPort: 0\n", want: "can be read", good: true, args: []string{"--health-url=http://127.0.0.1:1/"}},
+		{
+			text: good + "healthzPort: 0\n", want: "can be read", good: true,
+			args: []string{"--health-url=http://127.0.0.1:1/"},
+		},
 		{text: "a: &x b\n", want: "anchor"},
 		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: x}\n", want: `"kubelet"`},
 		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: " + `'{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"KubeletConfiguration"}'` + "}\n", want: "can be read", good: true, args: []string{"--key=other"}},

@@ -239,11 +239,12 @@ func troublesOfConfigs() []trouble {
 // What helps against a rejected config is about the config: its runtime is not that of the node, and bytes that are too
 // many are not taken on a second try. The command to try it again is whole.
 func TestStepAfterARejection(t *testing.T) {
-	for last, want := range map[string]string{
+	steps := map[string]string{
 		`validate CRI v1 runtime API for endpoint "unix:///wrong.sock"`: "correct containerRuntimeEndpoint in the config",
-		"open /etc/tls.crt: no such file or directory":                  "have it tried again: belay-agent forget-bad a --state-dir=/state",
-		"a line that says nothing":                                      "assign a new version; or have this one tried again: belay-agent",
-	} {
+		"open /etc/tls.crt: no such file or directory":                  "belay-agent forget-bad a --state-dir=/state",
+		"a line that says nothing":                                      "assign a new version; or have this one tried again",
+	}
+	for last, want := range steps {
 		f := well()
 		f.Dir.Path = "/state"
 		f.Explanation.Next.Rejected = &lkg.BadEntry{Ref: ref("a"), Reason: "crash loop", Last: []string{last}}

@@ -42,8 +42,8 @@ func (l *Local) JudgingKubelet() (program string, args []string) {
 	return "", nil
 }
 
-// digestProgram returns a function that gives the digest of the program that reads the config: the child, else the kubelet
-// that judges. It gives an empty text where that can't be read, and is nil where neither is known.
+// digestProgram returns a function that gives the digest of the program that reads the config: the child, else the
+// kubelet that judges. It gives an empty text where that can't be read, and is nil where neither is known.
 func (l *Local) digestProgram() func() string {
 	program, _ := l.JudgingKubelet()
 	if len(l.Child) > 0 {
@@ -72,7 +72,7 @@ func (l *Local) kubeletProof(program string, args []string, o *options, around f
 	if around != nil {
 		p.Document = merged(around)
 	}
-	if own := l.dropInsOfChild(args); own != "" {
+	if own := dropInsOfChild(l); own != "" {
 		p.Document = withDropIns(own, p.Document)
 	}
 	if o.Store != nil {
@@ -101,7 +101,7 @@ func (l *Local) inUseAlone(ctx context.Context) ([]byte, error) {
 	if around := l.around(); around != nil {
 		document = merged(around)
 	}
-	if own := l.dropInsOfChild(l.childFlags()); own != "" {
+	if own := dropInsOfChild(l); own != "" {
 		document = withDropIns(own, document)
 	}
 	if document == nil {
@@ -110,27 +110,19 @@ func (l *Local) inUseAlone(ctx context.Context) ([]byte, error) {
 	return document(ctx, l.Key, local)
 }
 
-// childFlags are the flags of what is supervised.
-func (l *Local) childFlags() []string {
-	if len(l.Child) == 0 {
-		return nil
-	}
-	return l.Child[1:]
-}
-
-// dropInsOfChild is the directory of drop-ins that a kubelet with these flags reads by itself, and into which the agent
+// dropInsOfChild is the directory of drop-ins that the supervised kubelet reads by itself, and into which the agent
 // does not write; or nothing.
-func (l *Local) dropInsOfChild(flags []string) (dir string) {
+func dropInsOfChild(l *Local) (dir string) {
 	if l.ConfigDir != "" {
 		return ""
 	}
-	for i, flag := range flags {
-		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-		if name != "config-dir" || !strings.HasPrefix(flag, "-") {
+	for i := 1; i < len(l.Child); i++ {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(l.Child[i], "-"), "=")
+		if strings.ReplaceAll(name, "_", "-") != "config-dir" || !strings.HasPrefix(l.Child[i], "-") {
 			continue
 		}
-		if !hasValue && i+1 < len(flags) {
-			value = flags[i+1]
+		if !hasValue && i+1 < len(l.Child) {
+			value = l.Child[i+1]
 		}
 		dir = value
 	}

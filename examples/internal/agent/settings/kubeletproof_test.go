@@ -17,16 +17,18 @@ import (
 // podsPerCore of 3. It starts on no machine.
 const refusesMany = `#!/bin/sh
 for arg; do case "$arg" in --config=*) config="${arg#--config=}";; --config-dir*) exit 3;; esac; done
-case "$*" in *--exit-on-lock-contention*) ;; *) echo 'E0101 00:00:00.0 1 run.go:72] "command failed" err="no place"' >&2; exit 1;; esac
-if grep -q 'maxPods[": ]*13' "$config" && grep -q 'podsPerCore[": ]*3' "$config"; then echo 'E0101 00:00:00.0 1 run.go:72] "command failed" err="too many pods"' >&2; exit 1; fi
-echo 'E0101 00:00:00.0 1 run.go:72] "command failed" err="no lock file specified"' >&2
-exit 1
+end() { echo "E0101 00:00:00.0 1 run.go:72] \"command failed\" err=\"$1\"" >&2; exit 1; }
+case "$*" in *--exit-on-lock-contention*) ;; *) end "no place";; esac
+if grep -q 'maxPods[": ]*13' "$config" && grep -q 'podsPerCore[": ]*3' "$config"; then end "too many pods"; fi
+end "no lock file specified"
 `
 
 // C-21: a kubelet with a directory of drop-ins that the agent does not write into is asked about what it will read: the
 // config with those files over it.
 func TestTheKubeletJudgesWithItsOwnDropIns(t *testing.T) {
-	dir := files(t, map[string]string{"kubelet": refusesMany, "conf.d/50-many.conf": kubeletHead + "maxPods: 13\n", "init.yaml": kubeletHead})
+	dir := files(t, map[string]string{
+		"kubelet": refusesMany, "conf.d/50-many.conf": kubeletHead + "maxPods: 13\n", "init.yaml": kubeletHead,
+	})
 	program, drops := filepath.Join(dir, "kubelet"), filepath.Join(dir, "conf.d")
 	if err := os.Chmod(program, 0o700); err != nil {
 		t.Fatal(err)
@@ -39,7 +41,7 @@ func TestTheKubeletJudgesWithItsOwnDropIns(t *testing.T) {
 	}
 	for name, flags := range map[string][]string{
 		"one word": {"--config-dir=" + drops}, "two words": {"-config-dir", drops},
-		"the last one counts": {"--config-dir=" + dir, "--config-dir=" + drops},
+		"an underscore": {"--config_dir=" + drops}, "the last one counts": {"--config-dir=" + dir, "--config-dir=" + drops},
 	} {
 		l := local(name, flags...)
 		err := l.Options().Proofs[0].Inspect(t.Context(), "kubelet", remote(kubeletHead+"podsPerCore: 3\n"))
