@@ -70,8 +70,12 @@
 //
 // # What is not promised
 //
-//   - A suspect is not tried again while what runs below it is neither healthy for long enough nor dead: what flaps is
-//     no witness. It is not tried again either where [Tracker.Healthy] is never called.
+//   - A suspect is not tried again while what runs below it is neither healthy for long enough nor dead. It is not
+//     tried again either where [Tracker.Healthy] is never called.
+//   - A config that lives for an hour between two crashes is kept. What is no config and ends runs at random, now after
+//     minutes, now after an hour, can have a good config listed.
+//   - Another assignment closes the case: of two bad configs that are assigned in turn, each before the other's case is
+//     over, none is listed.
 //   - A config that changes the disk so that no other config lives is taken for a common cause.
 //   - Two outages that hit exactly the first tries and the second ones list a config that is not to blame.
 //   - A config that chooses which program runs must have that checked: a program that can not be executed counts
