@@ -16,6 +16,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // standIn is a program that ends as a kubelet does: refuses what holds "bad", passes over "unknown", hangs on "hang".
@@ -45,9 +46,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")
-	if err := os.WriteFile(program, []byte(standIn), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testproc.WriteProgram(t, program, standIn)
 	return &stage{t, dir, ProverOptions{
 		Program: program, Dir: filepath.Join(dir, "prover"), Store: &configsynctest.Disk{},
 		Control: func(context.Context) ([]byte, error) { return []byte(head), nil },
@@ -184,10 +183,7 @@ func TestAnswersAreKeptForTheBinary(t *testing.T) {
 		s.runs() != runs {
 		t.Errorf("Recall = %v, want %v", err, first)
 	}
-	if err := os.WriteFile(s.options.Program, []byte(strings.Replace(standIn, "grep -q bad", "grep -q worse", 1)),
-		0o700); err != nil {
-		t.Fatal(err)
-	}
+	testproc.WriteProgram(t, s.options.Program, strings.Replace(standIn, "grep -q bad", "grep -q worse", 1))
 	if err := again.Recall(s.options.Store).Inspect(t.Context(), Key, bad); !errors.Is(err, configsync.ErrUndecided) {
 		t.Errorf("Recall with another program = %v, want ErrUndecided", err)
 	}

@@ -138,6 +138,9 @@ func dieAt(t *testing.T, what string, point int) bool {
 	p.put("faults/point", fmt.Sprint(point))
 	err := call()
 	if died := len(p.read("faults/points")) >= point; !died {
+		if err != nil {
+			t.Errorf("point %d: no script has died, and the call has failed: %v", point, err)
+		}
 		return false
 	}
 	if err == nil {

@@ -112,10 +112,7 @@ func fastDir(t testing.TB) string {
 
 // install writes the command that is used as ssh.
 func (p *pool) install() {
-	p.put("ssh", fmt.Sprintf(standIn, quote(p.path("faults")), quote(p.real)))
-	if err := os.Chmod(p.path("ssh"), 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	testproc.WriteProgram(p.t, p.path("ssh"), fmt.Sprintf(standIn, quote(p.path("faults")), quote(p.real)))
 }
 
 func (p *pool) path(name string) string { return filepath.Join(p.dir, name) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/internal/systemdenv"
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/internal/tier"
 )
 
@@ -61,9 +62,7 @@ func newHostHook(t *testing.T) *hostHook {
 func (h *hostHook) write(name, text string) (path string) {
 	h.Helper()
 	path = filepath.Join(h.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be executed
-		h.Fatal(err)
-	}
+	testproc.WriteProgram(h, path, text)
 	return path
 }
 

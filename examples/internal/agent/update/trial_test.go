@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -38,9 +39,7 @@ func trialHooks(t *testing.T) nodeagent.Updater {
 	script = strings.Replace(script, file, filepath.Join(t.TempDir(), "runs"), 1)
 	dir := t.TempDir()
 	for _, verb := range []string{"observe", "disruption", "apply", "verify", "revert"} {
-		if err := os.WriteFile(filepath.Join(dir, verb), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testproc.WriteProgram(t, filepath.Join(dir, verb), script)
 	}
 	u, err := Hooks(dir, os.Stderr)
 	if err != nil {

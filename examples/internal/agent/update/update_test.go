@@ -23,6 +23,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -35,9 +36,7 @@ func hookDir(t *testing.T, names ...string) string {
 	dir := t.TempDir()
 	for _, n := range names {
 		text := "#!/bin/sh\necho '{\"reason\":\"ToldSo\",\"message\":\"It is told so.\"}'\nexit 10\n"
-		if err := os.WriteFile(filepath.Join(dir, n), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testproc.WriteProgram(t, filepath.Join(dir, n), text)
 	}
 	return dir
 }
