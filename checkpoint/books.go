@@ -248,7 +248,7 @@ type folder struct {
 type stream struct {
 	name name
 	in   *folder
-	// busy holds one token: whoever writes has taken it. It guards draft.
+	// busy holds one token: the writer has taken it. It guards draft.
 	busy  chan struct{}
 	draft draft
 

@@ -128,7 +128,7 @@ type barrier struct {
 	next *flight // who arrives now waits for this one
 }
 
-// flight is one fsync to come, and what came of it. Its fields belong to whoever holds the turn.
+// flight is one fsync to come, and what came of it. Its fields belong to the goroutine that holds the turn.
 type flight struct {
 	done bool
 	err  error

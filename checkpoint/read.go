@@ -88,7 +88,7 @@ func (r *recordReader) makeRecord(st *stream, h *header, payload []byte, damage 
 	}
 }
 
-// explainAbsence says why a stream has no record: nobody wrote one for this machine, or none of them verifies.
+// explainAbsence says why a stream has no record: none was written for this machine, or none of them verifies.
 func (r *recordReader) explainAbsence(st *stream, damage []Damage) error {
 	return absence(st.name, r.books.mergeDamage(st, 0, damage))
 }

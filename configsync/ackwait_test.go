@@ -86,7 +86,7 @@ func TestAKillDoesNotBeginTheWaitAnew(t *testing.T) {
 }
 
 // What was acknowledged has a whole deadline after the next start; and a record of the wait that can't be read, or
-// written, is in nobody's way.
+// written, is in the way of no call.
 func TestAnAcknowledgementEndsTheWait(t *testing.T) {
 	var given atomic.Bool
 	waits(t, new(atomic.Int32), func(lkg.Ref) (bool, error) { return given.Load(), nil }, func(n *node) {

@@ -46,7 +46,7 @@ func TestYAMLDecodesBothEncodings(t *testing.T) {
 }
 
 // R-CS-01, R-CS-40: what isn't of the type is refused, never guessed. R-CS-10: a missing or empty entry has an error
-// of its own. Whoever reads the error learns the entry and nothing of its content. L-CS-14.
+// of its own. A reader of the error learns the entry and nothing of its content. L-CS-14.
 func TestYAMLRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		object  configsync.Object

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestLeftoversOfAKilledProverAreRemoved: R-CS-41. A directory with a config in it does not outlive the process that
@@ -41,11 +43,21 @@ func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = lock.Close() })
 	}
+	for _, name := range []string{"validate-1-19", "validate-1-20"} {
+		path, create := filepath.Join(s.options.Dir, name), func(path string) error { return unix.Mkfifo(path, 0o600) }
+		if name == "validate-1-20" {
+			create = func(path string) error { return os.Symlink(temporary, path) }
+		}
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		dirs[path] = other
+	}
 	if err := s.prover().Inspect(t.Context(), Key, object("u", head+"maxPods: 7\n", nil)); err != nil {
 		t.Fatal(err)
 	}
 	for dir, what := range dirs {
-		if _, err := os.Stat(dir); (err != nil) != (what == left) {
+		if _, err := os.Lstat(dir); (err != nil) != (what == left) {
 			t.Errorf("%s: %v, want it removed: %t", dir, err, what == left)
 		}
 	}

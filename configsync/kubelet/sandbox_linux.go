@@ -197,7 +197,8 @@ func removeLeftovers(in, prefix string) {
 
 // lockDir locks a directory for as long as the file that it returns is open. It does not wait.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
+	// Other users may write in a directory for temporary files: a link is not followed, and a pipe is not waited for.
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ type configUpdater struct{ Config }
 const (
 	reasonConfigBad = "ConfigBad" // the syncer has found it to be bad
 	reasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
-	reasonSuspected = "Suspected" // it was left to find out whether it is to blame
+	reasonSuspected = "Suspected" // another one is in use, to find out whether it is to blame
 	reasonNotInUse  = "NotInUse"  // another one is in use
 
 	reasonConfigForbidden = "ConfigForbidden" // the node's policy forbids the change

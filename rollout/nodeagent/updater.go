@@ -71,8 +71,9 @@ type Observation struct {
 	// Previous is what Revert would go back to, Staged what was fetched ahead. Either may be empty.
 	Previous protocol.Revision `json:"previous"`
 	Staged   protocol.Revision `json:"staged"`
-	// Suspect is a revision that the node has left in order to find out whether it is to blame, and will run again or
-	// give up by itself. An attempt to bring the node to it goes on meanwhile. Empty if there is none.
+	// Suspect is a revision of which the node finds out whether it is to blame for what happened. It may be Current, or
+	// be left for another one, to be run again or given up by itself. An attempt to bring the node to it goes on
+	// meanwhile. Empty if there is none.
 	Suspect protocol.Revision `json:"suspect"`
 	// BootID changes with each boot of the node, and with nothing else. It is not empty: see [BootID].
 	BootID string `json:"bootID"`

@@ -167,7 +167,7 @@ func TestHistoriesOfNodes(t *testing.T) {
 		"E12: it is started 5 times with fatal-2": {
 			{{"good-1", "fatal-2", "fatal-2", "fatal-2", "good-1", "fatal-2", "fatal-2"}}, {{"fatal-2", "fatal-2", "fatal-2", "fatal-2", "fatal-2"}, {"good-1"}},
 		},
-		"E12: it is tried with fatal-2 3 times": {
+		"E12: it is started with fatal-2 on 3 occasions": {
 			{{"good-1", "fatal-2", "good-1", "fatal-2", "good-1", "fatal-2"}}, {{"fatal-2", "good-1", "fatal-2", "good-1"}, {"good-1", "fatal-2"}},
 		},
 	} {

@@ -48,7 +48,7 @@ func unsound(lives [][]string) error {
 			}
 		}
 		if tries > 2 {
-			return fmt.Errorf("E12: it is tried with %s %d times, want 2 at most: %q", c, tries, lives)
+			return fmt.Errorf("E12: it is started with %s on %d occasions, want 2 at most: %q", c, tries, lives)
 		}
 		if most := 2*(forgiven+1) + agents - 1; starts > most {
 			return fmt.Errorf("E12: it is started %d times with %s, want %d at most: %q", starts, c, most, lives)
