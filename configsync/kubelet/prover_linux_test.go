@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // TestLeftoversOfAKilledProverAreRemoved: R-CS-41. A directory with a config in it does not outlive the process that
@@ -37,7 +40,7 @@ func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 		if what != used {
 			continue
 		}
-		lock, err := lockDir(dir)
+		lock, err := lockDir(dir, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,3 +65,63 @@ func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveDirectoriesAreNotTakenForLeftovers: R-CS-41. Judgements in several processes, also of several PID namespaces,
+// do not remove each other's directories and cgroups, at no moment between their making and their removal.
+func TestLiveDirectoriesAreNotTakenForLeftovers(t *testing.T) {
+	in := t.TempDir()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				dir, remove, err := makeLocked(in, sandboxPrefix)
+				if err != nil {
+					t.Errorf("making a directory beside others: %v", err)
+					return
+				}
+				removeLeftovers(in, sandboxPrefix, os.RemoveAll)
+				if _, err := os.Stat(dir); err != nil {
+					t.Errorf("a directory in use was removed: %v", err)
+				}
+				if err := remove(); err != nil {
+					t.Errorf("removing it: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestLiveCgroupsAreNotTakenForLeftovers: R-CS-41. A judgement leaves the cgroups of another alone, whose process ID it
+// does not know, and removes those of a killed one, whose process ID another process has.
+func TestLiveCgroupsAreNotTakenForLeftovers(t *testing.T) {
+	tier.System(t, tier.Root)
+	used := &sandbox{dir: fmt.Sprintf("%s%d-17", sandboxPrefix, unknownPID)}
+	killed := &sandbox{dir: fmt.Sprintf("%s%d-18", sandboxPrefix, os.Getpid())}
+	own := &sandbox{dir: fmt.Sprintf("%s%d-19", sandboxPrefix, os.Getpid())}
+	for _, s := range []*sandbox{used, killed, own} {
+		if s == own {
+			for _, lock := range killed.locks {
+				_ = lock.Close()
+			}
+		}
+		if err := s.makeCgroups(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s, stays := range map[*sandbox]bool{used: true, killed: false, own: true} {
+		for _, dir := range s.cgroups {
+			if _, err := os.Stat(dir); (err == nil) != stays {
+				t.Errorf("%s: %v, want that it stays: %t", dir, err, stays)
+			}
+		}
+	}
+	for _, s := range []*sandbox{used, own} {
+		if err := s.removeCgroups(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// unknownPID is a process ID that no process has: Linux gives none as high.
+const unknownPID = 1<<22 - 1

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,16 +47,31 @@ type outcome struct {
 // makeLocked makes a directory for configs, and removes those of processes that were killed. remove removes it; until
 // then it is locked.
 func makeLocked(in, prefix string) (dir string, remove func() error, err error) {
-	removeLeftovers(in, prefix)
-	dir, err = os.MkdirTemp(in, fmt.Sprintf("%s%d-", prefix, os.Getpid()))
+	removeLeftovers(in, prefix, os.RemoveAll)
+	dir, lock, err := makeAndLock(func() (string, error) {
+		return os.MkdirTemp(in, fmt.Sprintf("%s%d-", prefix, os.Getpid()))
+	})
 	if err != nil {
 		return "", nil, err
 	}
-	lock, err := lockDir(dir)
-	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
-	}
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+}
+
+// makeAndLock makes a directory and locks it. Before it is locked, another process may take it for a leftover and
+// remove it: another is made then.
+func makeAndLock(makeDir func() (string, error)) (dir string, lock *os.File, err error) {
+	for range 10 {
+		if dir, err = makeDir(); err != nil {
+			return "", nil, err
+		}
+		if lock, err = lockDir(dir, true); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	return dir, lock, nil
 }
 
 // validate has the kubelet read and validate a document. The kubelet starts nothing.

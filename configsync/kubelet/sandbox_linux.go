@@ -22,6 +22,7 @@ type sandbox struct {
 	cgroupNames []string // that the config names
 	sockets     []string // paths at which the stand-in runtime serves too
 	cgroups     []string // made on the host, to be removed
+	locks       []*os.File
 }
 
 // canIsolate says why a kubelet can't be kept apart here. Namespaces and mounts need root.
@@ -117,12 +118,16 @@ func (s *sandbox) makeCgroups() error {
 		return err
 	}
 	for _, h := range all {
-		removeLeftoverCgroups(h)
+		removeLeftovers(h, sandboxPrefix, removeTree)
 		dir := filepath.Join(h, filepath.Base(s.dir))
+		_, lock, err := makeAndLock(func() (string, error) { return dir, os.Mkdir(dir, 0o700) })
+		if err != nil {
+			return err
+		}
+		s.cgroups, s.locks = append(s.cgroups, dir), append(s.locks, lock)
 		if err := makeCgroup(h, dir); err != nil {
 			return err
 		}
-		s.cgroups = append(s.cgroups, dir)
 		for _, name := range s.cgroupNames {
 			if err := mirrorCgroup(h, dir, name); err != nil {
 				return err
@@ -175,36 +180,33 @@ func (s *sandbox) bindCgroups() error {
 	return nil
 }
 
-// removeLeftoverCgroups removes the cgroups of processes that were killed.
-func removeLeftoverCgroups(hierarchy string) {
-	for dir, pid := range findMade(hierarchy, sandboxPrefix) {
-		if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			_ = removeTree(dir) // the next run tries again
-		}
-	}
-}
-
-// removeLeftovers removes what processes that were killed have left in a directory. What is in use is locked, also by a
-// process that has the same ID elsewhere.
-func removeLeftovers(in, prefix string) {
-	for dir := range findMade(in, prefix) {
-		if lock, err := lockDir(dir); err == nil {
-			_ = os.RemoveAll(dir) // the next run tries again
+// removeLeftovers removes what processes that were killed have left in a directory. What is in use is locked: a process
+// ID in a name says nothing about a process of another PID namespace.
+func removeLeftovers(in, prefix string, remove func(string) error) {
+	for _, dir := range findMade(in, prefix) {
+		if lock, err := lockDir(dir, false); err == nil {
+			_ = remove(dir) // the next run tries again
 			_ = lock.Close()
 		}
 	}
 }
 
-// lockDir locks a directory for as long as the file that it returns is open. It does not wait.
-func lockDir(dir string) (*os.File, error) {
+// lockDir locks a directory for as long as the file that it returns is open.
+func lockDir(dir string, wait bool) (*os.File, error) {
 	// Other users may write in a directory for temporary files: a link is not followed, and a pipe is not waited for.
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(f.Fd()), how)
+	}
 	if err == nil {
-		_, err = os.Lstat(dir) // it may have been removed in between
+		err = isSame(f, dir)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %q: %w", dir, err), f.Close())
@@ -212,18 +214,30 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// findMade returns the directories that makeLocked or a sandbox has made, with the process IDs of their makers.
-func findMade(in, prefix string) map[string]int {
+// isSame returns fs.ErrNotExist if dir is not f any more.
+func isSame(f *os.File, dir string) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := os.Lstat(dir)
+	if err == nil && !os.SameFile(opened, found) {
+		err = fs.ErrNotExist
+	}
+	return err
+}
+
+// findMade returns the directories that makeLocked or a sandbox has made.
+func findMade(in, prefix string) (made []string) {
 	all, err := filepath.Glob(filepath.Join(in, prefix+"*-*"))
 	if err != nil {
 		return nil
 	}
-	made := map[string]int{}
 	for _, dir := range all {
 		id, random, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
-		pid, err := strconv.ParseUint(id, 10, 22) // as large as an ID can be
+		_, err := strconv.ParseUint(id, 10, 22) // as large as a process ID can be
 		if _, bad := strconv.ParseUint(random, 10, 64); err == nil && bad == nil {
-			made[dir] = int(pid)
+			made = append(made, dir)
 		}
 	}
 	return made
@@ -232,8 +246,8 @@ func findMade(in, prefix string) map[string]int {
 // removeCgroups removes what the kubelet has made in its cgroups, and them. No process is left in any.
 func (s *sandbox) removeCgroups() error {
 	var errs []error
-	for _, top := range s.cgroups {
-		errs = append(errs, removeTree(top))
+	for i, top := range s.cgroups {
+		errs = append(errs, removeTree(top), s.locks[i].Close())
 	}
 	return errors.Join(errs...)
 }
