@@ -349,8 +349,9 @@ func countWeakEnds(s *State, cause Cause, r Ref, l Limits) (n int) {
 
 // A settlement says which starts count against nothing any more: none, if it is zero.
 type settlement struct {
-	all   bool
-	spare *Used // the unexplained ends of this one go on counting
+	all       bool
+	spare     *Used // the unexplained ends of this one go on counting
+	spareWeak bool  // and the boots and deaths of the agent
 }
 
 // settlesWhat is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect
@@ -369,7 +370,7 @@ func (w settlement) coversAll(r Ref) bool { return w.all && (w.spare == nil || !
 func (s *State) settleStarts(which settlement) (changed bool) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		spared := which.spare != nil && !st.Cause.isWeak() && hasRun(s, st, which.spare.toRef())
+		spared := which.spare != nil && (which.spareWeak || !st.Cause.isWeak()) && hasRun(s, st, which.spare.toRef())
 		if st.Settled || !which.all || spared {
 			continue
 		}

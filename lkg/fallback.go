@@ -143,6 +143,10 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 		n += countBareStarts(s)
 	}
 	if weak := max(boots, agent); weak > weakThreshold {
+		if n == 0 && !c.Weak {
+			showCount(d, weak, weakThreshold, role)
+			return d.askWitnessAgain(r, boots, agent), nil
+		}
 		n, tolerated = weak, weakThreshold // it takes the machine or the agent down, if it crashes or not
 	}
 	showCount(d, n, tolerated, role)
@@ -156,6 +160,16 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	entry.Binary = s.Binary
 	d.v.Case = c.nextSuspect()
 	return entry.Reason, entry
+}
+
+// askWitnessAgain compares once more: the suspect was left for crashes, and tried again, it has not crashed, but the
+// machine or the agent went down. What ran below it has shown nothing about that. It returns why the suspect is avoided.
+func (d *decision) askWitnessAgain(r Ref, boots, agent int) (why string) {
+	next := d.v.Case.withPhase(phaseCompare)
+	next.Reason, next.Counted = reasonWeak(r, boots, agent), max(boots, agent)
+	d.v.Case = next
+	weakenCase(d)
+	return next.Reason
 }
 
 // account is what is held against r in this decision.

@@ -129,8 +129,13 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
+		if suspect && p.Soak.acquitTime(c) >= c.Acquit {
 			p.closeCase()
+		} else if !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
+			p.closeCase()
+			if p.Soak.Sum <= forgivingRun(s, used.toRef(), p.Limits.Trial) {
+				p.settle = settlement{all: true, spare: &used, spareWeak: true} // it lives, and may still end now and then
+			}
 		}
 		return false
 	case suspect && c.Phase == phaseRetry:

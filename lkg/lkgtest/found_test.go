@@ -71,8 +71,39 @@ var found = []struct {
 			m.Start()
 			m.Reboot()
 		}
+		m.Start() // what lives below is asked again: it was a witness of crashes
+		m.Healthy(4 * time.Minute)
+		m.Restart(lkg.CauseAdoption)
+		for range 4 {
+			m.Start()
+			m.Reboot()
+		}
 		return m
 	}, a, true},
+	{"the agent dies with the suspect when it is tried again, and with all below it", func(t *testing.T) *lkgtest.Machine {
+		m, agentDies := suspected(t), ended(lkg.FaultSupervisor)
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Restart(lkg.CauseAdoption)
+		for range 4 + 2 + 2 {
+			m.Start()
+			agentDies(m)
+		}
+		return m
+	}, b, false},
+	{"one that crashes now and then lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		crashLoop(m, 4)
+		for !m.Start().Use.Same(b) { // a, and the local config
+			m.Crash()
+		}
+		m.Adopt(c)
+		crashLoop(m, 2)
+		m.Start()
+		m.Healthy(35 * time.Second)
+		m.Crash()
+		return m
+	}, b, false},
 	{"boots after an outage in which nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := suspected(t)
 		crashLoop(m, 40)
