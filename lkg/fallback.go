@@ -162,8 +162,9 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	return entry.Reason, entry
 }
 
-// askWitnessAgain compares once more: the suspect was left for crashes, and tried again, it has not crashed, but the
-// machine or the agent went down. What ran below it has shown nothing about that. It returns why the suspect is avoided.
+// askWitnessAgain compares once more. The suspect was left for crashes. When it was tried again, it did not crash, but
+// the machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is
+// avoided.
 func (d *decision) askWitnessAgain(r Ref, boots, agent int) (why string) {
 	next := d.v.Case.withPhase(phaseCompare)
 	next.Reason, next.Counted = reasonWeak(r, boots, agent), max(boots, agent)

@@ -54,5 +54,12 @@ func TestIncidents(t *testing.T) {
 			With:    "k.Run += 0",
 			Run:     "TestPromoteTable",
 		},
+		{
+			Why:     "time without an answer hides that a config is ready for moments only",
+			Func:    "soakRecord.withoutAnswer",
+			Replace: "k.Unknown > MaxElapsed",
+			With:    "false",
+			Run:     "TestPromoteTable",
+		},
 	})
 }

@@ -129,11 +129,9 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		if suspect && p.Soak.acquitTime(c) >= c.Acquit {
+		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
 			p.closeCase()
-		} else if !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
-			p.closeCase()
-			if p.Soak.Sum <= forgivingRun(s, used.toRef(), p.Limits.Trial) {
+			if p.Soak.Run <= forgivingRun(s, used.toRef(), p.Limits.Trial) {
 				p.settle = settlement{all: true, spare: &used, spareWeak: true} // it lives, and may still end now and then
 			}
 		}
@@ -248,7 +246,7 @@ func (p *Progress) judge(failing string) {
 }
 
 // after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of
-// a run speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
+// a run speaks for the time since the start. Time without an answer counts for nothing.
 func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
 		k = soakRecord{Assignment: s.Current.ID, Sum: k.Sum, Failed: k.Failed, lived: k.lived}
@@ -256,8 +254,12 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 	k.BootID = s.BootID
 	before := k.Last
 	k.Last = answer
+	if answer != soakUnknown {
+		k.Unknown = 0
+	}
 	switch {
 	case answer == soakUnknown:
+		k = k.withoutAnswer(elapsed)
 	case answer == soakFailing:
 		k.Run = 0
 		if before != soakHealthy { // no answer in between is no healthy one
@@ -276,10 +278,19 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 	return k
 }
 
+// withoutAnswer is the soak with more time without an answer. More than MaxElapsed of it may hide a failure: the healthy
+// run begins anew after it.
+func (k soakRecord) withoutAnswer(elapsed time.Duration) soakRecord {
+	if k.Unknown += elapsed; k.Unknown > MaxElapsed {
+		k.Run = 0
+	}
+	return k
+}
+
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
 func (k soakRecord) nextRun() soakRecord {
 	k.lived = max(k.lived, k.Longest)
-	k.Run, k.Longest, k.Failing, k.Last = 0, 0, 0, ""
+	k.Run, k.Longest, k.Failing, k.Unknown, k.Last = 0, 0, 0, 0, ""
 	return k
 }
 

@@ -97,6 +97,16 @@ func TestPromoteTable(t *testing.T) {
 			lkg.Health{Elapsed: m, Probes: unknown}, lkg.ResultWait, m, m,
 		},
 		{
+			"no answer for longer than a report may count breaks the run",
+			lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: m, Unknown: 30 * s, Last: "unknown"},
+			lkg.Health{Elapsed: 31 * s, Probes: unknown}, lkg.ResultWait, 20 * m, 0,
+		},
+		{
+			"no answer for as long as a report may count breaks nothing",
+			lkg.Soak{Assignment: "1", Accumulated: 20 * m, Run: m, Unknown: 30 * s, Last: "unknown"},
+			lkg.Health{Elapsed: 30 * s, Probes: unknown}, lkg.ResultWait, 20 * m, m,
+		},
+		{
 			"failing, and then not", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m},
 			lkg.ResultWait, 0, 0,
 		},

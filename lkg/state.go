@@ -51,6 +51,7 @@ type soakRecord struct {
 	Sum         time.Duration `json:"sum,omitempty"`         // healthy, of one config, since an end that was not planned
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
 	Failed      time.Duration `json:"failed,omitempty"`      // a required probe failed in all, as Sum
+	Unknown     time.Duration `json:"unknown,omitempty"`     // without an answer, since the last one
 	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none
 	BootID      string        `json:"bootID,omitempty"`
 
