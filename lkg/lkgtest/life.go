@@ -123,7 +123,7 @@ func (l *life) countStart() {
 }
 
 // beginLife promotes the configs that were good before, and assigns the candidate if no time is left to the one before
-// it.
+// it. It ends the run in a planned way.
 func (l *life) beginLife(ctx context.Context) error {
 	for _, r := range []lkg.Ref{older, before}[2-l.plot.proven:] {
 		if err := l.assign(ctx, r); err != nil {
@@ -136,10 +136,15 @@ func (l *life) beginLife(ctx context.Context) error {
 			return err
 		}
 	}
-	if l.now < l.plot.lead {
+	if l.now >= l.plot.lead {
+		return l.adopt(ctx)
+	}
+	if l.tr == nil {
 		return nil
 	}
-	return l.adopt(ctx)
+	err := l.tr.PlanRestart(ctx, lkg.CausePlanned) // the first start of the history is no end that nothing explains
+	l.tr, l.exit = nil, lkg.Exit{Kind: lkg.ExitClean}
+	return err
 }
 
 // adopt assigns the candidate, once it can be had and the disk takes it.
