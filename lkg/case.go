@@ -20,6 +20,7 @@ type Case struct {
 	At     time.Time      `json:"at,omitzero"`      // of the phase, by the wall clock; set by the Tracker
 	Below  []fallenConfig `json:"below,omitempty"`  // what did not live either, in order
 	Rounds int            `json:"rounds,omitempty"` // how often nothing lived
+	Again  bool           `json:"again,omitempty"`  // it was compared and tried, and is compared once more
 
 	Assignment string `json:"assignment,omitempty"` // the case ends with this assignment
 	Good       string `json:"good,omitempty"`       // and with this State.GoodID
@@ -174,7 +175,7 @@ func (c *Case) nextSuspect() *Case {
 	}
 	next, first := *c, c.Below[0]
 	next.Suspect, next.Reason, next.Below = first.Used, first.Why, c.Below[1:]
-	next.Phase, next.Witnessed, next.Weak = phaseCompare, false, first.Weak
+	next.Phase, next.Witnessed, next.Weak, next.Again = phaseCompare, false, first.Weak, false
 	next.Signature, next.Last, next.Counted = "", nil, 0
 	if first.Weak && !c.Weak {
 		next.Witness = max(next.Witness, multiplyDuration(next.Short, weakFactor))
@@ -199,17 +200,8 @@ func (c *Case) convictedBy(again string) string {
 
 // newCase opens a case against r. l are the limits of r; longest is its longest healthy run.
 func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
-	needed := outliveRun(longest)
-	short := min(needed, l.MinHealthyRun)
-	witness := short
-	if usual := outliveRun(usualRunOf(s, u.toRef())); usual-minWitness > l.MinHealthyRun {
-		witness = usual // what lives as long as the suspect did shows nothing
-	}
 	c := Case{
-		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
-		caseTerms: caseTerms{
-			Short: short, Witness: witness, Acquit: min(max(needed, l.MinHealthyRun), max(l.Trial, maxForgive)),
-		},
+		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID, caseTerms: termsOf(s, u, l, longest),
 	}
 	if old := s.openCase(); old != nil {
 		c.Rounds = old.Rounds
@@ -218,6 +210,18 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 		}
 	}
 	return c
+}
+
+// termsOf are the terms of a case against u.
+func termsOf(s *State, u Used, l Limits, longest time.Duration) caseTerms {
+	needed := outliveRun(longest)
+	short := min(needed, l.MinHealthyRun)
+	witness := short
+	if usual := outliveRun(usualRunOf(s, u.toRef())); usual-minWitness > l.MinHealthyRun {
+		witness = usual // what lives as long as the suspect did shows nothing
+	}
+	acquit := min(max(needed, l.MinHealthyRun), max(l.Trial, maxForgive))
+	return caseTerms{Short: short, Witness: witness, Acquit: acquit}
 }
 
 // longestRunOf is the longest healthy run of r that ended by a crash, a boot or a death of the agent, as far as the
@@ -349,29 +353,33 @@ func countWeakEnds(s *State, cause Cause, r Ref, l Limits) (n int) {
 
 // A settlement says which starts count against nothing any more: none, if it is zero.
 type settlement struct {
-	all       bool
-	spare     *Used // the unexplained ends of this one go on counting
-	spareWeak bool  // and the boots and deaths of the agent
+	all     bool
+	spare   []Used // some ends of these go on counting:
+	crashes bool   // those that nothing explains
+	boots   bool   // those by boots and by deaths of the agent
 }
 
-// settlesWhat is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect
-// alone.
+// settlesWhat is what a change of the case settles. The ends of its suspect that it is not about go on counting.
 func (c *Case) settlesWhat() settlement {
-	if c != nil && c.Weak {
-		return settlement{all: true, spare: &c.Suspect}
-	}
-	return settlement{all: true}
+	return settlement{all: true, spare: []Used{c.Suspect}, crashes: c.Weak, boots: !c.Weak}
 }
 
-// coversAll reports whether no end of r counts any more.
-func (w settlement) coversAll(r Ref) bool { return w.all && (w.spare == nil || !w.spare.is(r)) }
+// coversAll reports whether no crash of r counts any more.
+func (w settlement) coversAll(r Ref) bool {
+	return w.all && (!w.crashes || !slices.ContainsFunc(w.spare, func(u Used) bool { return u.is(r) }))
+}
+
+// spares reports whether a start goes on counting.
+func (w settlement) spares(s *State, st *Start) bool {
+	return (w.crashes && !st.Cause.isWeak() || w.boots && st.Cause.isWeak()) &&
+		slices.ContainsFunc(w.spare, func(u Used) bool { return hasRun(s, st, u.toRef()) })
+}
 
 // settleStarts makes starts so far count against nothing any more. It reports whether that changed one.
 func (s *State) settleStarts(which settlement) (changed bool) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		spared := which.spare != nil && (which.spareWeak || !st.Cause.isWeak()) && hasRun(s, st, which.spare.toRef())
-		if st.Settled || !which.all || spared {
+		if st.Settled || !which.all || which.spares(s, st) {
 			continue
 		}
 		if !st.evidenced() {

@@ -143,7 +143,7 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 		n += countBareStarts(s)
 	}
 	if weak := max(boots, agent); weak > weakThreshold {
-		if n == 0 && !c.Weak {
+		if n <= tolerated && !c.Weak {
 			showCount(d, weak, weakThreshold, role)
 			return d.askWitnessAgain(r, boots, agent), nil
 		}
@@ -162,15 +162,19 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	return entry.Reason, entry
 }
 
-// askWitnessAgain compares once more. The suspect was left for crashes. When it was tried again, it did not crash, but
-// the machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is
-// avoided.
+// askWitnessAgain compares once more. The suspect was left for crashes or for a probe. When it was tried again, the
+// machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is avoided.
 func (d *decision) askWitnessAgain(r Ref, boots, agent int) (why string) {
-	next := d.v.Case.withPhase(phaseCompare)
-	next.Reason, next.Counted = reasonWeak(r, boots, agent), max(boots, agent)
-	d.v.Case = next
+	c, s := d.v.Case.withPhase(phaseCompare), &d.in.State
+	terms := termsOf(s, c.Suspect, d.limits(r), longestRunOf(s, r))
+	c.Short, c.Witness, c.Acquit = max(c.Short, terms.Short), max(c.Witness, terms.Witness), max(c.Acquit, terms.Acquit)
+	c.Reason, c.Again = reasonWeak(r, boots, agent), true
+	if c.Counted > 0 { // else it is about a probe, which still has to pass
+		c.Counted = max(boots, agent)
+	}
+	d.v.Case = c
 	weakenCase(d)
-	return next.Reason
+	return c.Reason
 }
 
 // account is what is held against r in this decision.

@@ -19,10 +19,11 @@ type ProbeResult struct {
 	Required bool  // a wanted probe is only shown; a required one decides
 	Err      error // nil: it passes
 	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
-	// counts neither for the config nor against it, whether it is required or not.
+	// counts neither for the config nor against it, whether it is required or not. More than MaxElapsed of such time has the
+	// healthy run begin anew that a promotion asks for.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
-	// time counts neither for the config nor against it.
+	// time is taken as where a probe with Below fails.
 	Unknown bool
 }
 
@@ -88,7 +89,7 @@ func judgeHealth(s State, l Limits, h Health) Progress {
 		return p
 	}
 	failing := h.failing()
-	p.Soak = s.Soak.after(&s, h.elapsed(), h.answer(failing), runs && s.OnTrial())
+	p.Soak = s.Soak.after(&s, h, h.answer(failing), runs && s.OnTrial())
 	switch {
 	case p.Case != nil && judgeCase(&p, &s, last.Used, failing):
 	case p.isSick():
@@ -130,10 +131,8 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
 		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
-			p.closeCase()
-			if p.Soak.Run <= forgivingRun(s, used.toRef(), p.Limits.Trial) {
-				p.settle = settlement{all: true, spare: &used, spareWeak: true} // it lives, and may still end now and then
-			}
+			// what lived may still end now and then, and the suspect too
+			p.Case, p.settle = nil, settlement{all: true, spare: []Used{used, c.Suspect}, crashes: true, boots: true}
 		}
 		return false
 	case suspect && c.Phase == phaseRetry:
@@ -178,12 +177,17 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		p.Why = "what runs was healthy for " + p.Soak.witnessTime(c).String() + ", needed as a witness: " + c.Witness.String()
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), settlement{all: true}, 0
+		if c.Again || !c.Weak {
+			p.settle = c.settlesWhat()
+		}
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
 	}
 }
 
-// closeCase ends a case without blame.
-func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settlesWhat() }
+// closeCase ends a case without blame. One about boots has shown nothing about crashes.
+func (p *Progress) closeCase() {
+	p.Case, p.settle = nil, settlement{all: true, spare: []Used{p.Case.Suspect}, crashes: p.Case.Weak}
+}
 
 // convict lists the suspect as bad.
 func (p *Progress) convictSuspect(s *State, c *Case, how string) {
@@ -246,30 +250,27 @@ func (p *Progress) judge(failing string) {
 }
 
 // after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of
-// a run speaks for the time since the start. Time without an answer counts for nothing.
-func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTrial bool) soakRecord {
+// a run speaks for the time since the start. Time without an answer counts for nothing. It breaks nothing but the run
+// that a promotion asks for.
+func (k soakRecord) after(s *State, h Health, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
 		k = soakRecord{Assignment: s.Current.ID, Sum: k.Sum, Failed: k.Failed, lived: k.lived}
 	}
 	k.BootID = s.BootID
-	before := k.Last
-	k.Last = answer
-	if answer != soakUnknown {
-		k.Unknown = 0
-	}
+	before, elapsed := k.Last, h.elapsed()
+	k = k.withAnswer(h, answer)
 	switch {
 	case answer == soakUnknown:
-		k = k.withoutAnswer(elapsed)
 	case answer == soakFailing:
-		k.Run = 0
+		k.Run, k.spell = 0, 0
 		if before != soakHealthy { // no answer in between is no healthy one
 			k.Failing, k.Failed = k.Failing+elapsed, k.Failed+elapsed
 		}
 	default:
 		k.Failing = 0
 		if before == "" || before == soakHealthy {
-			k.Run, k.Sum = k.Run+elapsed, k.Sum+elapsed
-			k.Longest = max(k.Longest, k.Run)
+			k.Run, k.spell, k.Sum = k.Run+elapsed, k.spell+elapsed, k.Sum+elapsed
+			k.Longest = max(k.Longest, k.spell)
 			if onTrial {
 				k.Accumulated += elapsed
 			}
@@ -278,11 +279,17 @@ func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTria
 	return k
 }
 
-// withoutAnswer is the soak with more time without an answer. More than MaxElapsed of it may hide a failure: the healthy
-// run begins anew after it.
-func (k soakRecord) withoutAnswer(elapsed time.Duration) soakRecord {
-	if k.Unknown += elapsed; k.Unknown > MaxElapsed {
+// withAnswer is the soak with the newest answer. More than MaxElapsed between two answers may hide a failure: the run
+// begins anew after it. How long the last report speaks for is not bounded here.
+func (k soakRecord) withAnswer(h Health, answer string) soakRecord {
+	if answer == soakUnknown || k.Last == soakUnknown {
+		k.Unknown += max(h.Elapsed, 0)
+	}
+	if k.Unknown > MaxElapsed {
 		k.Run = 0
+	}
+	if k.Last = answer; answer != soakUnknown {
+		k.Unknown = 0
 	}
 	return k
 }
@@ -290,7 +297,7 @@ func (k soakRecord) withoutAnswer(elapsed time.Duration) soakRecord {
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
 func (k soakRecord) nextRun() soakRecord {
 	k.lived = max(k.lived, k.Longest)
-	k.Run, k.Longest, k.Failing, k.Unknown, k.Last = 0, 0, 0, 0, ""
+	k.Run, k.spell, k.Longest, k.Failing, k.Unknown, k.Last = 0, 0, 0, 0, 0, ""
 	return k
 }
 

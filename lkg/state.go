@@ -47,14 +47,15 @@ type soakRecord struct {
 	Assignment  string        `json:"assignment,omitempty"`
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
 	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run, of any config
-	Longest     time.Duration `json:"longest,omitempty"`     // the most that Run has been, in the present run
+	Longest     time.Duration `json:"longest,omitempty"`     // the most that spell has been, in the present run
 	Sum         time.Duration `json:"sum,omitempty"`         // healthy, of one config, since an end that was not planned
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
 	Failed      time.Duration `json:"failed,omitempty"`      // a required probe failed in all, as Sum
-	Unknown     time.Duration `json:"unknown,omitempty"`     // without an answer, since the last one
+	Unknown     time.Duration `json:"unknown,omitempty"`     // since the last answer, where reports had none
 	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none
 	BootID      string        `json:"bootID,omitempty"`
 
+	spell time.Duration // as Run, but time without an answer is no break
 	lived time.Duration // Longest of the run before
 }
 

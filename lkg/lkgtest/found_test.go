@@ -4,6 +4,8 @@
 package lkgtest_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -27,6 +29,19 @@ func runFor(m *lkgtest.Machine, d time.Duration) {
 			m.Restart(lkg.CauseAdoption)
 			m.Start()
 		}
+	}
+}
+
+// silent lets the runtime be away for d: the probes give no answer.
+func silent(m *lkgtest.Machine, d time.Duration) {
+	const step = 10 * time.Second
+	h := lkg.Health{Elapsed: step, Probes: []lkg.ProbeResult{{Name: "runtime", Below: true, Err: errors.New("away")}}}
+	for ; d > 0; d -= step {
+		m.Step(step)
+		m.Do("Healthy", func(ctx context.Context, tr lkgtest.Tracker) error {
+			_, err := tr.Healthy(ctx, h)
+			return err
+		})
 	}
 }
 
@@ -87,6 +102,51 @@ var found = []struct {
 		m.Restart(lkg.CauseAdoption)
 		for range 4 + 2 + 2 {
 			m.Start()
+			agentDies(m)
+		}
+		return m
+	}, b, false},
+	{"the suspect crashes, and takes the machine down, when it is tried again", func(t *testing.T) *lkgtest.Machine {
+		m := suspected(t)
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Restart(lkg.CauseAdoption)
+		crashLoop(m, 2)
+		for range 4 {
+			m.Start()
+			m.Reboot()
+		}
+		return m
+	}, a, false},
+	{"the machine goes down after healthy runs in which the runtime was away", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 4 {
+			m.Start()
+			m.Healthy(25 * time.Second)
+			silent(m, 70*time.Second)
+			m.Healthy(25 * time.Second)
+			m.Reboot()
+		}
+		return m
+	}, b, false},
+	{"one with which the agent dies now and then lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
+		m, agentDies := promotedTwice(t), ended(lkg.FaultSupervisor)
+		crashLoop(m, 4)
+		for !m.Start().Use.Same(b) { // a, and the local config
+			m.Crash()
+		}
+		m.Adopt(c)
+		for range 2 {
+			m.Start()
+			m.Healthy(10 * time.Second)
+			agentDies(m)
+		}
+		m.Start()
+		m.Healthy(35 * time.Second)
+		m.Crash()
+		for range 2 {
+			m.Start()
+			m.Healthy(10 * time.Second)
 			agentDies(m)
 		}
 		return m

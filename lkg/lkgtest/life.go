@@ -123,7 +123,7 @@ func (l *life) countStart() {
 }
 
 // beginLife promotes the configs that were good before, and assigns the candidate if no time is left to the one before
-// it. It ends the run in a planned way.
+// it. A run that has begun ends in a planned way.
 func (l *life) beginLife(ctx context.Context) error {
 	for _, r := range []lkg.Ref{older, before}[2-l.plot.proven:] {
 		if err := l.assign(ctx, r); err != nil {
