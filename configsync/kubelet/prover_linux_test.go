@@ -40,7 +40,7 @@ func TestLeftoversOfAKilledProverAreRemoved(t *testing.T) {
 		if what != used {
 			continue
 		}
-		lock, err := lockDir(dir, false)
+		lock, err := lockDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,46 @@ func TestLiveDirectoriesAreNotTakenForLeftovers(t *testing.T) {
 	all.Wait()
 }
 
+// TestADirectoryThatAnotherProcessHoldsIsGivenUp: R-CS-41. A judgement waits for no other process, which may be frozen.
+func TestADirectoryThatAnotherProcessHoldsIsGivenUp(t *testing.T) {
+	in, tries := t.TempDir(), 0
+	dir, lock, err := makeAndLock(func() (string, error) {
+		tries++
+		dir, err := os.MkdirTemp(in, "")
+		if err != nil || tries > 1 {
+			return dir, err
+		}
+		held, err := lockDir(dir)
+		t.Cleanup(func() { _ = held.Close() })
+		return dir, err
+	})
+	if err != nil || tries != 2 {
+		t.Fatalf("%q after %d directories, %v; want the second", dir, tries, err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAHierarchyMayBeMountedTwice: R-CS-41.
+func TestAHierarchyMayBeMountedTwice(t *testing.T) {
+	first, second := t.TempDir(), filepath.Join(t.TempDir(), "again")
+	if err := os.Symlink(first, second); err != nil {
+		t.Fatal(err)
+	}
+	s := &sandbox{dir: "/tmp/" + sandboxPrefix + "1-17"}
+	for _, h := range []string{first, second} {
+		dir, err := s.makeTopCgroup(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.cgroups = append(s.cgroups, dir)
+	}
+	if err := s.removeCgroups(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLiveCgroupsAreNotTakenForLeftovers: R-CS-41. A judgement leaves the cgroups of another alone, whose process ID it
 // does not know, and removes those of a killed one, whose process ID another process has.
 func TestLiveCgroupsAreNotTakenForLeftovers(t *testing.T) {
@@ -123,5 +163,5 @@ func TestLiveCgroupsAreNotTakenForLeftovers(t *testing.T) {
 	}
 }
 
-// unknownPID is a process ID that no process has: Linux gives none as high.
+// unknownPID is a process ID that is hardly ever given: the highest.
 const unknownPID = 1<<22 - 1

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +33,10 @@ const (
 	validatePrefix = "validate-"
 )
 
-var errNotIsolated = errors.New("no sandbox can be made here")
+var (
+	errNotIsolated = errors.New("no sandbox can be made here")
+	errTaken       = errors.New("another process has taken it for a leftover")
+)
 
 // An outcome says how one run ended.
 type outcome struct {
@@ -57,15 +59,15 @@ func makeLocked(in, prefix string) (dir string, remove func() error, err error) 
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
 }
 
-// makeAndLock makes a directory and locks it. Before it is locked, another process may take it for a leftover and
-// remove it: another is made then.
+// makeAndLock makes a directory and locks it. Before it is locked, another process may take it for a leftover: another
+// is made then.
 func makeAndLock(makeDir func() (string, error)) (dir string, lock *os.File, err error) {
 	for range 10 {
 		if dir, err = makeDir(); err != nil {
 			return "", nil, err
 		}
-		if lock, err = lockDir(dir, true); !errors.Is(err, fs.ErrNotExist) {
-			break
+		if lock, err = lockDir(dir); !errors.Is(err, errTaken) {
+			break // the other process removes what it has taken
 		}
 	}
 	if err != nil {

@@ -119,12 +119,11 @@ func (s *sandbox) makeCgroups() error {
 	}
 	for _, h := range all {
 		removeLeftovers(h, sandboxPrefix, removeTree)
-		dir := filepath.Join(h, filepath.Base(s.dir))
-		_, lock, err := makeAndLock(func() (string, error) { return dir, os.Mkdir(dir, 0o700) })
+		dir, err := s.makeTopCgroup(h)
 		if err != nil {
 			return err
 		}
-		s.cgroups, s.locks = append(s.cgroups, dir), append(s.locks, lock)
+		s.cgroups = append(s.cgroups, dir)
 		if err := makeCgroup(h, dir); err != nil {
 			return err
 		}
@@ -135,6 +134,25 @@ func (s *sandbox) makeCgroups() error {
 		}
 	}
 	return nil
+}
+
+// makeTopCgroup makes and locks the cgroup of the sandbox in a hierarchy. A hierarchy may be mounted twice.
+func (s *sandbox) makeTopCgroup(hierarchy string) (dir string, err error) {
+	for _, made := range s.cgroups {
+		if dir = filepath.Join(hierarchy, filepath.Base(made)); isSame(made, dir) {
+			return dir, nil
+		}
+	}
+	name, tries := filepath.Base(s.dir), 0
+	dir, lock, err := makeAndLock(func() (string, error) {
+		dir := filepath.Join(hierarchy, name+strings.Repeat("0", tries))
+		tries++
+		return dir, os.Mkdir(dir, 0o700)
+	})
+	if err == nil {
+		s.locks = append(s.locks, lock)
+	}
+	return dir, err
 }
 
 func makeCgroup(above, dir string) error {
@@ -184,38 +202,38 @@ func (s *sandbox) bindCgroups() error {
 // ID in a name says nothing about a process of another PID namespace.
 func removeLeftovers(in, prefix string, remove func(string) error) {
 	for _, dir := range findMade(in, prefix) {
-		if lock, err := lockDir(dir, false); err == nil {
+		if lock, err := lockDir(dir); err == nil {
 			_ = remove(dir) // the next run tries again
 			_ = lock.Close()
 		}
 	}
 }
 
-// lockDir locks a directory for as long as the file that it returns is open.
-func lockDir(dir string, wait bool) (*os.File, error) {
+// lockDir locks a directory for as long as the file that it returns is open. It does not wait. The error wraps errTaken
+// if another process has the lock, or has removed the directory.
+func lockDir(dir string) (*os.File, error) {
 	// Other users may write in a directory for temporary files: a link is not followed, and a pipe is not waited for.
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(f.Fd()), how)
-	}
 	if err == nil {
-		err = isSame(f, dir)
+		err = lockFile(f, dir)
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %q: %w", dir, err), f.Close())
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK):
+		err = fmt.Errorf("%w: %w", errTaken, err)
 	}
-	return f, nil
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return nil, fmt.Errorf("locking %q: %w", dir, err)
 }
 
-// isSame returns fs.ErrNotExist if dir is not f any more.
-func isSame(f *os.File, dir string) error {
+// lockFile locks f. It returns fs.ErrNotExist if dir is not f any more.
+func lockFile(f *os.File, dir string) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
 	opened, err := f.Stat()
 	if err != nil {
 		return err
@@ -225,6 +243,13 @@ func isSame(f *os.File, dir string) error {
 		err = fs.ErrNotExist
 	}
 	return err
+}
+
+// isSame reports whether two paths name one directory.
+func isSame(a, b string) bool {
+	first, err := os.Stat(a)
+	second, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(first, second)
 }
 
 // findMade returns the directories that makeLocked or a sandbox has made.
@@ -246,8 +271,11 @@ func findMade(in, prefix string) (made []string) {
 // removeCgroups removes what the kubelet has made in its cgroups, and them. No process is left in any.
 func (s *sandbox) removeCgroups() error {
 	var errs []error
-	for i, top := range s.cgroups {
-		errs = append(errs, removeTree(top), s.locks[i].Close())
+	for _, top := range s.cgroups {
+		errs = append(errs, removeTree(top))
+	}
+	for _, lock := range s.locks {
+		errs = append(errs, lock.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -29,4 +29,4 @@ func (s *sandbox) removeCgroups() error { return nil }
 // removeLeftovers does nothing: it is not known here whether a directory is in use.
 func removeLeftovers(string, string, func(string) error) {}
 
-func lockDir(dir string, _ bool) (*os.File, error) { return os.Open(dir) }
+func lockDir(dir string) (*os.File, error) { return os.Open(dir) }
