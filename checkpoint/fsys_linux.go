@@ -276,7 +276,7 @@ func (linuxStats) room(fd int) (int64, error) {
 	if err := again(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return 0, named("statfs", err)
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // an int32 where GOARCH is arm
 }
 
 func (l *linuxFS) list(dir int) ([]string, error) {

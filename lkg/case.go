@@ -20,7 +20,6 @@ type Case struct {
 	At     time.Time      `json:"at,omitzero"`      // of the phase, by the wall clock; set by the Tracker
 	Below  []fallenConfig `json:"below,omitempty"`  // what did not live either, in order
 	Rounds int            `json:"rounds,omitempty"` // how often nothing lived
-	Again  bool           `json:"again,omitempty"`  // it was compared and tried, and is compared once more
 
 	Assignment string `json:"assignment,omitempty"` // the case ends with this assignment
 	Good       string `json:"good,omitempty"`       // and with this State.GoodID
@@ -46,6 +45,7 @@ type caseTerms struct {
 	Acquit  time.Duration `json:"acquit,omitempty"`
 	// Short is the least healthy time that may show something. All tries of a suspect for weak evidence are shorter.
 	Short time.Duration `json:"short,omitempty"`
+	Again bool          `json:"again,omitempty"` // it was compared and tried, and is compared once more
 }
 
 // A fallenConfig is a config below a suspect that did not live either.
@@ -369,8 +369,8 @@ func (w settlement) coversAll(r Ref) bool {
 	return w.all && (!w.crashes || !slices.ContainsFunc(w.spare, func(u Used) bool { return u.is(r) }))
 }
 
-// spares reports whether a start goes on counting.
-func (w settlement) spares(s *State, st *Start) bool {
+// sparesStart reports whether a start goes on counting.
+func (w settlement) sparesStart(s *State, st *Start) bool {
 	return (w.crashes && !st.Cause.isWeak() || w.boots && st.Cause.isWeak()) &&
 		slices.ContainsFunc(w.spare, func(u Used) bool { return hasRun(s, st, u.toRef()) })
 }
@@ -379,7 +379,7 @@ func (w settlement) spares(s *State, st *Start) bool {
 func (s *State) settleStarts(which settlement) (changed bool) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if st.Settled || !which.all || which.spares(s, st) {
+		if st.Settled || !which.all || which.sparesStart(s, st) {
 			continue
 		}
 		if !st.evidenced() {

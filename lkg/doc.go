@@ -62,10 +62,11 @@
 //	          tried again. If it does not live either, the next one below is used. Two ends with the signature of the
 //	          suspect show that as well as more ends than it tolerates.
 //	retry     The suspect runs. If it is healthy for Case.Acquit, the case is closed. If it tolerates its ends no more,
-//	          or a probe fails for too long, it is listed as bad. If it was left for crashes, and now only the machine or
-//	          the agent goes down with it, what is below it has shown nothing about that: it is compared once more.
+//	          or a probe fails for too long, it is listed as bad. If it was left for crashes or a probe, and now the
+//	          machine or the agent goes down with it, what is below it has shown nothing about that: it is compared
+//	          once more.
 //	common    Nothing lives, not even the local config. All ends are forgiven, and the assigned config is used. A healthy
-//	          run closes the case. It forgives the ends of what runs since then only if it is long enough for that.
+//	          run closes the case. The ends since then go on counting until a run is long enough to forgive them.
 //
 // A case ends as well with another assignment, a new last known good config, and [Tracker.Forget].
 //

@@ -145,7 +145,7 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	if weak := max(boots, agent); weak > weakThreshold {
 		if n <= tolerated && !c.Weak {
 			showCount(d, weak, weakThreshold, role)
-			return d.askWitnessAgain(r, boots, agent), nil
+			return askWitnessAgain(d, r, boots, agent), nil
 		}
 		n, tolerated = weak, weakThreshold // it takes the machine or the agent down, if it crashes or not
 	}
@@ -163,8 +163,9 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 }
 
 // askWitnessAgain compares once more. The suspect was left for crashes or for a probe. When it was tried again, the
-// machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is avoided.
-func (d *decision) askWitnessAgain(r Ref, boots, agent int) (why string) {
+// machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is
+// avoided.
+func askWitnessAgain(d *decision, r Ref, boots, agent int) (why string) {
 	c, s := d.v.Case.withPhase(phaseCompare), &d.in.State
 	terms := termsOf(s, c.Suspect, d.limits(r), longestRunOf(s, r))
 	c.Short, c.Witness, c.Acquit = max(c.Short, terms.Short), max(c.Witness, terms.Witness), max(c.Acquit, terms.Acquit)

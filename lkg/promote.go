@@ -19,8 +19,8 @@ type ProbeResult struct {
 	Required bool  // a wanted probe is only shown; a required one decides
 	Err      error // nil: it passes
 	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
-	// counts neither for the config nor against it, whether it is required or not. More than MaxElapsed of such time has the
-	// healthy run begin anew that a promotion asks for.
+	// counts neither for the config nor against it, whether it is required or not. More than MaxElapsed of such time has
+	// the healthy run begin anew that a promotion asks for.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
 	// time is taken as where a probe with Below fails.

@@ -129,7 +129,7 @@ var found = []struct {
 		}
 		return m
 	}, b, false},
-	{"one with which the agent dies now and then lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
+	{"one that takes the agent down now and then lives where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m, agentDies := promotedTwice(t), ended(lkg.FaultSupervisor)
 		crashLoop(m, 4)
 		for !m.Start().Use.Same(b) { // a, and the local config
@@ -151,7 +151,7 @@ var found = []struct {
 		}
 		return m
 	}, b, false},
-	{"one that crashes now and then lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
+	{"one that crashes now and then lives where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := promotedTwice(t)
 		crashLoop(m, 4)
 		for !m.Start().Use.Same(b) { // a, and the local config
