@@ -5,15 +5,18 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -101,4 +104,34 @@ func (p *pool) claiming(token string) []string {
 		}
 	}
 	return on
+}
+
+// Who looks whether a machine lives holds its lock for a moment. A step that begins then waits for it.
+func TestAStepWaitsForALookAtItsMachine(t *testing.T) {
+	p := newPool(t, 1)
+	alive := filepath.Join(p.hosts[0].Directory, "alive")
+	if err := os.MkdirAll(p.hosts[0].Directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(alive, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan error, 1)
+	go func() {
+		err := testproc.Poll(30*time.Second, func() error {
+			if found, err := filepath.Glob(filepath.Join(p.hosts[0].Directory, "steps", "*", "pid")); len(found) == 0 {
+				return fmt.Errorf("no step has begun (%v)", err)
+			}
+			return nil
+		})
+		time.AfterFunc(300*time.Millisecond, func() { looked <- errors.Join(err, f.Close()) })
+	}()
+	started(t, p.provider(), p.request("m", p.config(nil)))
+	if err := <-looked; err != nil {
+		t.Error(err)
+	}
 }
