@@ -135,27 +135,40 @@ const (
 // Class says for which kind of evidence e was listed. It compares the reason with those that this package gives to its
 // config, and parses nothing.
 func (e BadEntry) Class() Class {
-	begins := func(reason, mark string) bool {
-		fixed, _, _ := strings.Cut(reason, mark)
-		return strings.HasPrefix(e.Reason, fixed+mark)
-	}
 	own, _, _ := strings.Cut(e.Reason, "; (UID: ") // behind it is what BadEntry says about another object
 	switch {
 	case own == reasonLoad(e.Ref):
 		return classUndecodable
 	case own == reasonValidate(e.Ref):
 		return classInvalid
-	case begins(reasonCrashLoop(e.Ref, 0, 0), "crash loop: "):
-		return classCrashLoop
-	case begins(reasonWeak(e.Ref, 1, 0), "unplanned boots: "):
-		return classBoots
-	case begins(reasonWeak(e.Ref, 0, 1), "deaths of the agent: "):
-		return classAgent
-	case begins(reasonProbe(e.Ref, "", 0), "required probe "):
-		return classUnhealthy
-	case begins(reasonPerson(e.Ref, ""), "cause: "):
+	case strings.HasPrefix(e.Reason, "rejected (UID: "+e.Ref.UID+"), cause: "):
 		return classRequest
-	default:
-		return classOther
 	}
+	for _, name := range []string{"failed to run current (UID: ", "fallback (UID: "} {
+		if rest, ok := strings.CutPrefix(e.Reason, name+e.Ref.UID+")"); ok {
+			return classOfEnd(strings.TrimLeft(rest, ", "))
+		}
+	}
+	return classOther
+}
+
+// classOfEnd is the class of a reason without the name of the config.
+func classOfEnd(text string) Class {
+	for _, c := range []struct {
+		mark  string
+		class Class
+	}{
+		{"crash loop: ", classCrashLoop},
+		{"crashed, ", classCrashLoop},
+		{"ended in the same way, ", classCrashLoop},
+		{"unplanned boots: ", classBoots},
+		{"deaths of the agent: ", classAgent},
+		{"required probe ", classUnhealthy},
+		{"failed required probe ", classUnhealthy},
+	} {
+		if strings.HasPrefix(text, c.mark) {
+			return c.class
+		}
+	}
+	return classOther
 }

@@ -32,7 +32,8 @@ type Case struct {
 type caseEvidence struct {
 	Signature string   `json:"signature,omitempty"` // of the newest end, see [Exit]; empty: unknown
 	Last      []string `json:"last,omitempty"`      // lines of the newest end, see [Exit]
-	Counted   int      `json:"counted,omitempty"`   // ends that opened the case
+	Counted   int      `json:"counted,omitempty"`   // ends for which the suspect is avoided
+	Probe     bool     `json:"probe,omitempty"`     // a required probe failed for too long
 	Witnessed bool     `json:"witnessed,omitempty"` // each of them was: see [Exit]
 	Weak      bool     `json:"weak,omitempty"`      // ends of the machine or of the agent, which have many causes
 }
@@ -45,14 +46,21 @@ type caseTerms struct {
 	Acquit  time.Duration `json:"acquit,omitempty"`
 	// Short is the least healthy time that may show something. All tries of a suspect for weak evidence are shorter.
 	Short time.Duration `json:"short,omitempty"`
-	Again bool          `json:"again,omitempty"` // it was compared and tried, and is compared once more
+	// Again says that the suspect was compared a second time, for weak ends in its second try. A third time there is none.
+	Again bool `json:"again,omitempty"`
 }
 
 // A fallenConfig is a config below a suspect that did not live either.
 type fallenConfig struct {
 	Used Used   `json:"used"`
 	Why  string `json:"why"`
-	Weak bool   `json:"weak,omitempty"` // see [Case]
+	fallenFor
+}
+
+// A fallenFor is what a config fell for, if not for crashes. See [Case].
+type fallenFor struct {
+	Weak  bool `json:"weak,omitempty"`
+	Probe bool `json:"probe,omitempty"`
 }
 
 // The phases of a case.
@@ -65,7 +73,7 @@ const (
 const (
 	// sameEnds is how many ends with the signature of the suspect show that a config below does not live either.
 	sameEnds = 2
-	// weakThreshold is how many unplanned boots, or deaths of the agent, are tolerated during a trial.
+	// weakThreshold is how many unplanned boots, or deaths of the agent, are tolerated in short runs.
 	weakThreshold = 3
 	// weakFactor makes a witness against weak evidence live for longer than all tries of the suspect together.
 	weakFactor = 2 * (weakThreshold + 1)
@@ -151,9 +159,9 @@ func (c *Case) whyLowest() string {
 }
 
 // withFallen is the case with one more config that did not live.
-func (c *Case) withFallen(u Used, why string, weak bool) *Case {
+func (c *Case) withFallen(u Used, why string, what fallenFor) *Case {
 	next := *c
-	next.Below = append(slices.Clone(c.Below), fallenConfig{u, why, weak})
+	next.Below = append(slices.Clone(c.Below), fallenConfig{u, why, what})
 	return &next
 }
 
@@ -175,7 +183,8 @@ func (c *Case) nextSuspect() *Case {
 	}
 	next, first := *c, c.Below[0]
 	next.Suspect, next.Reason, next.Below = first.Used, first.Why, c.Below[1:]
-	next.Phase, next.Witnessed, next.Weak, next.Again = phaseCompare, false, first.Weak, false
+	next.Phase, next.Witnessed, next.Again = phaseCompare, false, false
+	next.Weak, next.Probe = first.Weak, first.Probe
 	next.Signature, next.Last, next.Counted = "", nil, 0
 	if first.Weak && !c.Weak {
 		next.Witness = max(next.Witness, multiplyDuration(next.Short, weakFactor))
@@ -206,7 +215,7 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	if old := s.openCase(); old != nil {
 		c.Rounds = old.Rounds
 		if old.Phase != phaseCommon && !old.Suspect.is(u.toRef()) {
-			c.Below = append([]fallenConfig{{old.Suspect, old.Reason, old.Weak}}, old.Below...)
+			c.Below = append([]fallenConfig{{old.Suspect, old.Reason, fallenFor{old.Weak, old.Probe}}}, old.Below...)
 		}
 	}
 	return c
@@ -355,23 +364,23 @@ func countWeakEnds(s *State, cause Cause, r Ref, l Limits) (n int) {
 type settlement struct {
 	all     bool
 	spare   []Used // some ends of these go on counting:
-	crashes bool   // those that nothing explains
-	boots   bool   // those by boots and by deaths of the agent
+	crashes bool   // those that are not weak
+	weak    bool   // boots and deaths of the agent
 }
 
 // settlesWhat is what a change of the case settles. The ends of its suspect that it is not about go on counting.
 func (c *Case) settlesWhat() settlement {
-	return settlement{all: true, spare: []Used{c.Suspect}, crashes: c.Weak, boots: !c.Weak}
+	return settlement{all: true, spare: []Used{c.Suspect}, crashes: c.Weak, weak: !c.Weak}
 }
 
-// coversAll reports whether no crash of r counts any more.
-func (w settlement) coversAll(r Ref) bool {
+// coversCrashes reports whether no crash of r counts any more.
+func (w settlement) coversCrashes(r Ref) bool {
 	return w.all && (!w.crashes || !slices.ContainsFunc(w.spare, func(u Used) bool { return u.is(r) }))
 }
 
 // sparesStart reports whether a start goes on counting.
 func (w settlement) sparesStart(s *State, st *Start) bool {
-	return (w.crashes && !st.Cause.isWeak() || w.boots && st.Cause.isWeak()) &&
+	return (w.crashes && !st.Cause.isWeak() || w.weak && st.Cause.isWeak()) &&
 		slices.ContainsFunc(w.spare, func(u Used) bool { return hasRun(s, st, u.toRef()) })
 }
 

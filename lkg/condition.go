@@ -144,9 +144,12 @@ func reasonRetry(c *Case) string { return "trying again: " + c.Reason }
 // reasonExcused is that of a config after an end that was not by the config.
 func reasonExcused(st *Start) string { return "not the config: " + cmp.Or(st.Signature, st.Detail) }
 
-func reasonProbe(r Ref, probe string, deadline time.Duration) string {
-	return "failed to run current (UID: " + r.UID + "), required probe " + strconv.Quote(probe) +
-		" failed for more than " + deadline.String()
+func reasonProbe(u Used, probe string, deadline time.Duration) string {
+	name := "failed to run current (UID: " + u.UID + "),"
+	if u.fallback() {
+		name = "fallback (UID: " + u.UID + "),"
+	}
+	return name + " required probe " + strconv.Quote(probe) + " failed for more than " + deadline.String()
 }
 
 func reasonPerson(r Ref, why string) string {

@@ -43,8 +43,8 @@ type Verdict struct {
 	Refuse *BaselineError
 
 	OnTrial   bool           // Use is the current config, and still has to prove itself
-	Counted   int            // unexplained ends that are held against the current config
-	Threshold int            // more than so many leave it
+	Counted   int            // ends of one kind that are held against the current config: see Threshold
+	Threshold int            // with more it is left
 	Ignored   []ignoredStart // starts of the trial that were not counted, and why
 
 	Rejected      *BadEntry // why the current config is avoided, if it is bad
@@ -77,8 +77,9 @@ type outcomeOf struct {
 //  4. The current config is listed as bad: fall back.
 //  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable or
 //     undecided: fall back.
-//  6. It is under suspicion, and avoided: fall back. It is tried once more, and its run ended again in a way that
-//     nothing explains: it is bad from now on; fall back.
+//  6. It is under suspicion, and avoided: fall back. It is tried once more, and more of its runs ended badly than it
+//     tolerates: it is bad from now on; fall back. If these were boots or deaths of the agent, and it was not left for
+//     such, it is avoided once more; fall back.
 //  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back. On
 //     trial it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and
 //     3 deaths of the agent as well.

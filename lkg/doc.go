@@ -60,15 +60,16 @@
 //
 //	compare   The suspect is avoided, and what is below it runs. If that is healthy for Case.Witness, the suspect is
 //	          tried again. If it does not live either, the next one below is used. Two ends with the signature of the
-//	          suspect show that as well as more ends than it tolerates.
+//	          suspect show that as well as more ends than it tolerates; in a case about boots, any two boots.
 //	retry     The suspect runs. If it is healthy for Case.Acquit, the case is closed. If it tolerates its ends no more,
-//	          or a probe fails for too long, it is listed as bad. If it was left for crashes or a probe, and now the
-//	          machine or the agent goes down with it, what is below it has shown nothing about that: it is compared
-//	          once more.
+//	          or a probe fails for too long, it is listed as bad. If it was left for crashes or a probe, and more than 3
+//	          short runs ended with the machine or the agent, what is below it has shown nothing about that: it is
+//	          compared once more.
 //	common    Nothing lives, not even the local config. All ends are forgiven, and the assigned config is used. A healthy
 //	          run closes the case. The ends since then go on counting until a run is long enough to forgive them.
 //
-// A case ends as well with another assignment, a new last known good config, and [Tracker.Forget].
+// A case ends as well with a new last known good config, with [Tracker.Forget], and with another assignment if its
+// suspect was the assigned config.
 //
 // # What is not promised
 //

@@ -77,7 +77,8 @@ func (d *decision) fallBackToLocal() {
 	case d.v.Case == nil || d.v.Case.Phase == phaseCommon:
 		d.v.Alarm = "nothing is left to fall back to: " + why
 	default:
-		d.beginAnew(d.v.Case.withFallen(usedBy(&d.in.State, RoleLocal, Ref{}), why, false).withPhase(phaseCommon))
+		fallen := d.v.Case.withFallen(usedBy(&d.in.State, RoleLocal, Ref{}), why, fallenFor{})
+		d.beginAnew(fallen.withPhase(phaseCommon))
 	}
 }
 
@@ -110,7 +111,11 @@ func (d *decision) suspicion(role Role, r Ref) (why string, entry *BadEntry) {
 	case c.hasSuspect(r) && c.Phase == phaseRetry:
 		return d.judgeRetry(role, r)
 	case c.hasSuspect(r):
-		showCount(d, c.Counted, d.limits(r).CrashLoopThreshold, role)
+		tolerated := d.limits(r).CrashLoopThreshold
+		if c.Weak {
+			tolerated = weakThreshold
+		}
+		showCount(d, c.Counted, tolerated, role)
 		return c.Reason, nil
 	}
 	if f := c.findFallen(r); f != nil {
@@ -126,7 +131,7 @@ func (d *decision) suspicion(role Role, r Ref) (why string, entry *BadEntry) {
 	return why, nil
 }
 
-// count shows what is held against the current config.
+// showCount shows what is held against the current config.
 func showCount(d *decision, n, tolerated int, role Role) {
 	if role == RoleCurrent {
 		d.v.Counted, d.v.Threshold = n, tolerated
@@ -142,12 +147,12 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	if role == RoleCurrent && s.OnTrial() && !d.v.after.settle.all {
 		n += countBareStarts(s)
 	}
-	if weak := max(boots, agent); weak > weakThreshold {
-		if n <= tolerated && !c.Weak {
-			showCount(d, weak, weakThreshold, role)
-			return askWitnessAgain(d, r, boots, agent), nil
+	if weak := max(boots, agent); weak > weakThreshold && n <= tolerated {
+		n, tolerated = weak, weakThreshold // it takes the machine or the agent down
+		if !c.Weak {
+			showCount(d, n, tolerated, role)
+			return askWitnessAgain(d, role, r, boots, agent), nil
 		}
-		n, tolerated = weak, weakThreshold // it takes the machine or the agent down, if it crashes or not
 	}
 	showCount(d, n, tolerated, role)
 	if n <= tolerated {
@@ -165,22 +170,22 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 // askWitnessAgain compares once more. The suspect was left for crashes or for a probe. When it was tried again, the
 // machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is
 // avoided.
-func askWitnessAgain(d *decision, r Ref, boots, agent int) (why string) {
+func askWitnessAgain(d *decision, role Role, r Ref, boots, agent int) (why string) {
 	c, s := d.v.Case.withPhase(phaseCompare), &d.in.State
 	terms := termsOf(s, c.Suspect, d.limits(r), longestRunOf(s, r))
 	c.Short, c.Witness, c.Acquit = max(c.Short, terms.Short), max(c.Witness, terms.Witness), max(c.Acquit, terms.Acquit)
-	c.Reason, c.Again = reasonWeak(r, boots, agent), true
-	if c.Counted > 0 { // else it is about a probe, which still has to pass
-		c.Counted = max(boots, agent)
+	c.Reason, c.Counted, c.Again = reasonWeak(r, boots, agent), max(boots, agent), true
+	if role != RoleCurrent {
+		c.Reason = nameBelow(d, r) + ", " + countedWeak(boots, agent)
 	}
 	d.v.Case = c
 	weakenCase(d)
 	return c.Reason
 }
 
-// account is what is held against r in this decision.
+// accountOf is what is held against r in this decision.
 func (d *decision) accountOf(r Ref) account {
-	if d.v.after.settle.coversAll(r) {
+	if d.v.after.settle.coversCrashes(r) {
 		return account{}
 	}
 	a := accountFor(&d.in.State, r)
@@ -217,20 +222,23 @@ func (d *decision) suspectCurrent(cur Ref) (why string) {
 	n, tolerated := a.n, tolerateCrashes(s, cur, l)
 	boots, agent := 0, 0
 	if s.OnTrial() {
-		if n, d.v.Ignored = tally(s); d.v.after.settle.coversAll(cur) {
+		if n, d.v.Ignored = tally(s); d.v.after.settle.coversCrashes(cur) {
 			n = 0
 		}
 	}
 	if !d.v.Case.hasSuspect(cur) {
 		boots, agent = d.weakEnds(cur, l)
 	}
+	weak := n <= tolerated && max(boots, agent) > weakThreshold
+	if weak {
+		n, tolerated = max(boots, agent), weakThreshold
+	}
 	showCount(d, n, tolerated, RoleCurrent)
-	weak := false
 	switch {
+	case weak:
+		why = reasonWeak(cur, boots, agent)
 	case n > tolerated:
 		why = reasonCrashLoop(cur, n, tolerated)
-	case max(boots, agent) > weakThreshold:
-		why, weak, n = reasonWeak(cur, boots, agent), true, max(boots, agent)
 	default:
 		return ""
 	}
@@ -252,7 +260,7 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 	d.v.Case, d.v.after.settle = &c, c.settlesWhat()
 }
 
-// weakenCase has the case that was just opened rest on boots, or on deaths of the agent, which have many causes.
+// weakenCase has the case of this decision rest on boots, or on deaths of the agent, which have many causes.
 func weakenCase(d *decision) {
 	c := d.v.Case
 	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
@@ -301,10 +309,14 @@ func (d *decision) leaveFallback(role Role, r Ref, why string) {
 	c, a := d.v.Case, d.accountOf(r)
 	weak := a.n <= fallbackThreshold && a.same < sameEnds && tookDown(d, r) != ""
 	if c != nil && c.Phase != phaseCommon {
-		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why, weak)
+		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why, fallenFor{Weak: weak})
 		return
 	}
-	d.openCase(role, r, why, a.n, a)
+	n := a.n
+	if weak {
+		n = max(d.weakEnds(r, d.limits(r)))
+	}
+	d.openCase(role, r, why, n, a)
 	if weak {
 		weakenCase(d)
 	}

@@ -15,15 +15,15 @@ type Limits struct {
 	// Trial is how much healthy time a config needs before it can become the last known good one. It is added up over
 	// restarts, and begins anew with each start that counts against the config. Zero means [DefaultTrial].
 	Trial time.Duration
-	// CrashLoopThreshold is how many unexplained restarts during the trial are tolerated, 0 to 10. One more
-	// rejects the config. The start that adopts a config is never counted.
+	// CrashLoopThreshold is how many unexplained restarts during the trial are tolerated, 0 to 10. With one more the
+	// config is left. The start that adopts a config is never counted.
 	CrashLoopThreshold int
 	// MinHealthyRun is how long the run that earns the promotion must itself have been healthy, without a break. A config
 	// that takes the machine down, or crashes where nobody sees it, is never promoted if it lives for less than that.
 	// Zero means 10 minutes. A value above Trial means Trial.
 	MinHealthyRun time.Duration
-	// ProbeDeadline is how long a required probe may fail without a break during the trial before the config is
-	// rejected. Zero means 5 minutes.
+	// ProbeDeadline is how long a required probe may fail without a break before the config is left, on trial and later.
+	// Zero means 5 minutes.
 	ProbeDeadline time.Duration
 }
 

@@ -20,7 +20,7 @@ type ProbeResult struct {
 	Err      error // nil: it passes
 	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
 	// counts neither for the config nor against it, whether it is required or not. More than MaxElapsed of such time has
-	// the healthy run begin anew that a promotion asks for.
+	// the healthy run begin anew that a promotion asks for, and the second try of a config that was left for a probe.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
 	// time is taken as where a probe with Below fails.
@@ -132,7 +132,7 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case c.Phase == phaseCommon:
 		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
 			// what lived may still end now and then, and the suspect too
-			p.Case, p.settle = nil, settlement{all: true, spare: []Used{used, c.Suspect}, crashes: true, boots: true}
+			p.Case, p.settle = nil, settlement{all: true, spare: []Used{used, c.Suspect}, crashes: true, weak: true}
 		}
 		return false
 	case suspect && c.Phase == phaseRetry:
@@ -153,9 +153,9 @@ func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
 		p.convictSuspect(s, c, "tried again, required probe "+strconv.Quote(failing)+" failed for more than "+
 			p.Limits.ProbeDeadline.String())
 	case s.running() && s.OnTrial():
-		return false // the promotion ends the case: less does not show that it lives
+		return false // the promotion ends the case, also where Acquit is longer
 	case p.Soak.acquitTime(c) >= c.Acquit:
-		p.closeCase()
+		p.acquitSuspect()
 		return false
 	default:
 		p.Result = resultWait
@@ -176,20 +176,20 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		p.Result = resultWait
 		p.Why = "what runs was healthy for " + p.Soak.witnessTime(c).String() + ", needed as a witness: " + c.Witness.String()
 	default:
-		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), settlement{all: true}, 0
-		if c.Again || !c.Weak {
-			p.settle = c.settlesWhat()
+		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
+		if c.Weak && !c.Again {
+			p.settle = settlement{all: true} // crashes before a case about boots were few
 		}
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
 	}
 }
 
-// closeCase ends a case without blame. One about boots has shown nothing about crashes.
-func (p *Progress) closeCase() {
+// acquitSuspect ends a case without blame. A suspect of boots was healthy for a while: that forgives no crash.
+func (p *Progress) acquitSuspect() {
 	p.Case, p.settle = nil, settlement{all: true, spare: []Used{p.Case.Suspect}, crashes: p.Case.Weak}
 }
 
-// convict lists the suspect as bad.
+// convictSuspect lists the suspect as bad.
 func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 	p.Rejected = c.badEntry(fullRef(s, c.Suspect), c.convictedBy(how))
 	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.nextSuspect(), settlement{all: true}
@@ -201,7 +201,7 @@ func leaveBelow(p *Progress, used Used, failing string) {
 	if used.toRef().IsLocal() {
 		name = "the local config"
 	}
-	c := p.Case.withFallen(used, name+" failed required probe "+strconv.Quote(failing), false)
+	c := p.Case.withFallen(used, name+" failed required probe "+strconv.Quote(failing), fallenFor{Probe: true})
 	if used.toRef().IsLocal() {
 		c, p.settle = c.withPhase(phaseCommon), settlement{all: true}
 	}
@@ -209,15 +209,15 @@ func leaveBelow(p *Progress, used Used, failing string) {
 	p.Soak = p.Soak.nextRun()
 }
 
-// suspect opens a case against what runs, unless there is nothing below it.
+// suspectRunning opens a case against what runs, unless there is nothing below it.
 func (p *Progress) suspectRunning(s *State, used Used, failing string) {
 	r := used.toRef()
-	p.Why = reasonProbe(r, failing, p.Limits.ProbeDeadline)
+	p.Why = reasonProbe(used, failing, p.Limits.ProbeDeadline)
 	if r.IsLocal() {
 		return
 	}
 	c := s.newCase(used, p.Limits, max(longestRunOf(s, r), p.Soak.Longest))
-	c.Reason, c.Signature = p.Why, "required probe "+strconv.Quote(failing)+" fails"
+	c.Reason, c.Signature, c.Probe = p.Why, "required probe "+strconv.Quote(failing)+" fails", true
 	p.Case, p.settle, p.Result = &c, settlement{all: true}, ResultRestart
 }
 
@@ -250,8 +250,7 @@ func (p *Progress) judge(failing string) {
 }
 
 // after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of
-// a run speaks for the time since the start. Time without an answer counts for nothing. It breaks nothing but the run
-// that a promotion asks for.
+// a run speaks for the time since the start. Time without an answer counts for nothing. It breaks nothing but Run.
 func (k soakRecord) after(s *State, h Health, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
 		k = soakRecord{Assignment: s.Current.ID, Sum: k.Sum, Failed: k.Failed, lived: k.lived}
@@ -279,8 +278,8 @@ func (k soakRecord) after(s *State, h Health, answer string, onTrial bool) soakR
 	return k
 }
 
-// withAnswer is the soak with the newest answer. More than MaxElapsed between two answers may hide a failure: the run
-// begins anew after it. How long the last report speaks for is not bounded here.
+// withAnswer is the soak with the newest answer. Where reports without an answer are between two that have one, more
+// than MaxElapsed may hide a failure: Run begins anew.
 func (k soakRecord) withAnswer(h Health, answer string) soakRecord {
 	if answer == soakUnknown || k.Last == soakUnknown {
 		k.Unknown += max(h.Elapsed, 0)
@@ -304,7 +303,7 @@ func (k soakRecord) nextRun() soakRecord {
 // witnessTime is how long what runs was healthy as a witness. Against a suspect whose probe failed, the time counts
 // against it in which a probe of the witness failed.
 func (k soakRecord) witnessTime(c *Case) time.Duration {
-	if c.Counted == 0 {
+	if c.Probe {
 		return k.Sum - k.Failed
 	}
 	return k.Sum
@@ -312,7 +311,7 @@ func (k soakRecord) witnessTime(c *Case) time.Duration {
 
 // acquitTime is how long a suspect was healthy that is tried again: without a break, where its probe had failed.
 func (k soakRecord) acquitTime(c *Case) time.Duration {
-	if c.Counted == 0 {
+	if c.Probe {
 		return k.Run
 	}
 	return k.Sum

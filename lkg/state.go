@@ -42,7 +42,8 @@ type BadEntry struct {
 	Binary    string   // the program that it is bad for, of Options.Binary; empty: for each
 }
 
-// A Soak is the healthy time of one assignment, and how the present run is. All durations are sums of monotonic time.
+// A soakRecord is the healthy time of one assignment, and how the present run is. All durations are sums of monotonic
+// time.
 type soakRecord struct {
 	Assignment  string        `json:"assignment,omitempty"`
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
@@ -51,8 +52,8 @@ type soakRecord struct {
 	Sum         time.Duration `json:"sum,omitempty"`         // healthy, of one config, since an end that was not planned
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
 	Failed      time.Duration `json:"failed,omitempty"`      // a required probe failed in all, as Sum
-	Unknown     time.Duration `json:"unknown,omitempty"`     // since the last answer, where reports had none
-	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none
+	Unknown     time.Duration `json:"unknown,omitempty"`     // for how long there has been no answer; 0 after one
+	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, …; or none
 	BootID      string        `json:"bootID,omitempty"`
 
 	spell time.Duration // as Run, but time without an answer is no break

@@ -35,7 +35,7 @@ const (
 
 var (
 	errNotIsolated = errors.New("no sandbox can be made here")
-	errTaken       = errors.New("another process has taken it for a leftover")
+	errTaken       = errors.New("another process holds it or has removed it")
 )
 
 // An outcome says how one run ended.
@@ -71,7 +71,8 @@ func makeAndLock(makeDir func() (string, error)) (dir string, lock *os.File, err
 		}
 	}
 	if err != nil {
-		return "", nil, errors.Join(err, os.Remove(dir))
+		_ = os.Remove(dir) // unless the other process has
+		return "", nil, err
 	}
 	return dir, lock, nil
 }

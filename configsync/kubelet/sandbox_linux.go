@@ -124,9 +124,7 @@ func (s *sandbox) makeCgroups() error {
 			return err
 		}
 		s.cgroups = append(s.cgroups, dir)
-		if err := makeCgroup(h, dir); err != nil {
-			return err
-		}
+		setUpCgroup(h, dir)
 		for _, name := range s.cgroupNames {
 			if err := mirrorCgroup(h, dir, name); err != nil {
 				return err
@@ -145,7 +143,7 @@ func (s *sandbox) makeTopCgroup(hierarchy string) (dir string, err error) {
 	}
 	name, tries := filepath.Base(s.dir), 0
 	dir, lock, err := makeAndLock(func() (string, error) {
-		dir := filepath.Join(hierarchy, name+strings.Repeat("0", tries))
+		dir := filepath.Join(hierarchy, name+strings.Repeat("0", tries)) // findMade asks for digits
 		tries++
 		return dir, os.Mkdir(dir, 0o700)
 	})
@@ -159,6 +157,12 @@ func makeCgroup(above, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	setUpCgroup(above, dir)
+	return nil
+}
+
+// setUpCgroup gives a cgroup the CPUs, memory nodes and controllers of the one above it.
+func setUpCgroup(above, dir string) {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // version 1: empty sets can't be used
 		if value, err := os.ReadFile(filepath.Join(above, file)); err == nil && len(strings.TrimSpace(string(value))) > 0 {
 			_ = os.WriteFile(filepath.Join(dir, file), value, 0) // version 2 inherits
@@ -170,7 +174,6 @@ func makeCgroup(above, dir string) error {
 				0) // one that can't be is missed by the kubelet too
 		}
 	}
-	return nil
 }
 
 func mirrorCgroup(hierarchy, dir, name string) error {
@@ -198,8 +201,9 @@ func (s *sandbox) bindCgroups() error {
 	return nil
 }
 
-// removeLeftovers removes what processes that were killed have left in a directory. What is in use is locked: a process
-// ID in a name says nothing about a process of another PID namespace.
+// removeLeftovers removes what processes that were killed have left in a directory. A directory whose lock can be had
+// is a leftover, or is just being made: makeAndLock makes another then. The process ID in a name is for people: it says
+// nothing about a process of another PID namespace.
 func removeLeftovers(in, prefix string, remove func(string) error) {
 	for _, dir := range findMade(in, prefix) {
 		if lock, err := lockDir(dir); err == nil {

@@ -73,7 +73,7 @@ func vetOutside(dir string) (out []byte, err error) {
 	}
 	after, err := listDirect(dir)
 	if err == nil && !slices.Equal(before, after) {
-		err = fmt.Errorf("a program needs a module that the library does not: want %q, got %q", before, after)
+		err = fmt.Errorf("a program needs a module that the library does not itself: want %q, got %q", before, after)
 	}
 	return out, err
 }

@@ -14,15 +14,17 @@ printf '%s %s %s\n' "$$" "$(b_time ${b_line##*) })" "$b_id" >pid.new && mv -f pi
 
 umask 022
 code=0
-n=0
 if [ "$belay_marker" ]; then
 	exec 8>>../../alive
-	until flock -n -s 8; do # who looks whether a machine lives holds it for a moment
-		n=$((n + 1))
-		[ "$n" -lt 100 ] || break
-		sleep 0.1
+	code=70
+	for b_try in 1 2 3 4 5 6 7 8 9 10; do # who looks whether a machine lives holds it for a moment
+		if flock -n -s 8; then
+			code=0
+			break
+		fi
+		sleep 1
 	done
-	[ "$n" -lt 100 ] && mkdir -p "$BELAY_DATA" || code=70
+	mkdir -p "$BELAY_DATA" || code=70
 fi
 log=../../console.log
 if [ -e "$log" ] && [ "$(wc -c <"$log")" -gt 1048576 ]; then
