@@ -160,7 +160,6 @@ func classOfEnd(text string) Class {
 	}{
 		{"crash loop: ", classCrashLoop},
 		{"crashed, ", classCrashLoop},
-		{"ended in the same way, ", classCrashLoop},
 		{"unplanned boots: ", classBoots},
 		{"deaths of the agent: ", classAgent},
 		{"required probe ", classUnhealthy},

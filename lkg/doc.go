@@ -63,10 +63,11 @@
 //	          suspect show that as well as more ends than it tolerates; in a case about boots, any two boots.
 //	retry     The suspect runs. If it is healthy for Case.Acquit, the case is closed. If it tolerates its ends no more,
 //	          or a probe fails for too long, it is listed as bad. If it was left for crashes or a probe, and more than 3
-//	          short runs ended with the machine or the agent, what is below it has shown nothing about that: it is
-//	          compared once more.
+//	          short runs, earlier ones included, ended with the machine or the agent, what is below it has shown nothing
+//	          about that: it is compared once more.
 //	common    Nothing lives, not even the local config. All ends are forgiven, and the assigned config is used. A healthy
-//	          run closes the case. The ends since then go on counting until a run is long enough to forgive them.
+//	          run closes the case. The ends since then go on counting until a run is long enough to forgive them, or the
+//	          trial is over.
 //
 // A case ends as well with a new last known good config, with [Tracker.Forget], and with another assignment if its
 // suspect was the assigned config.

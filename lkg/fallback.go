@@ -111,7 +111,7 @@ func (d *decision) suspicion(role Role, r Ref) (why string, entry *BadEntry) {
 	case c.hasSuspect(r) && c.Phase == phaseRetry:
 		return d.judgeRetry(role, r)
 	case c.hasSuspect(r):
-		tolerated := d.limits(r).CrashLoopThreshold
+		tolerated := tolerateCrashes(&d.in.State, r, d.limits(r))
 		if c.Weak {
 			tolerated = weakThreshold
 		}
@@ -167,8 +167,8 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 	return entry.Reason, entry
 }
 
-// askWitnessAgain compares once more. The suspect was left for crashes or for a probe. When it was tried again, the
-// machine or the agent went down: what ran below it has shown nothing about that. It returns why the suspect is
+// askWitnessAgain compares once more. The suspect was left for crashes or for a probe. By now the machine or the agent
+// went down in too many short runs of it: what ran below it has shown nothing about that. It returns why the suspect is
 // avoided.
 func askWitnessAgain(d *decision, role Role, r Ref, boots, agent int) (why string) {
 	c, s := d.v.Case.withPhase(phaseCompare), &d.in.State
@@ -307,7 +307,8 @@ func nameBelow(d *decision, r Ref) string {
 // leaveFallback leaves r for what is below it. Where no case is open, r becomes the suspect of one.
 func (d *decision) leaveFallback(role Role, r Ref, why string) {
 	c, a := d.v.Case, d.accountOf(r)
-	weak := a.n <= fallbackThreshold && a.same < sameEnds && tookDown(d, r) != ""
+	same := a.same >= sameEnds
+	weak := a.n <= fallbackThreshold && (same && c != nil && c.Weak || !same && tookDown(d, r) != "")
 	if c != nil && c.Phase != phaseCommon {
 		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why, fallenFor{Weak: weak})
 		return

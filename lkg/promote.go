@@ -20,7 +20,7 @@ type ProbeResult struct {
 	Err      error // nil: it passes
 	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
 	// counts neither for the config nor against it, whether it is required or not. More than MaxElapsed of such time has
-	// the healthy run begin anew that a promotion asks for, and the second try of a config that was left for a probe.
+	// the healthy run begin anew that a promotion asks for.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
 	// time is taken as where a probe with Below fails.
@@ -130,7 +130,7 @@ func judgeCase(p *Progress, s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		if suspect && p.Soak.acquitTime(c) >= c.Acquit || !suspect && p.Soak.witnessTime(c) >= min(c.Witness, c.Acquit) {
+		if suspect && p.Soak.timeFor(c) >= c.Acquit || !suspect && p.Soak.timeFor(c) >= min(c.Witness, c.Acquit) {
 			// what lived may still end now and then, and the suspect too
 			p.Case, p.settle = nil, settlement{all: true, spare: []Used{used, c.Suspect}, crashes: true, weak: true}
 		}
@@ -154,12 +154,12 @@ func judgeSecondTry(p *Progress, s *State, failing string) (done bool) {
 			p.Limits.ProbeDeadline.String())
 	case s.running() && s.OnTrial():
 		return false // the promotion ends the case, also where Acquit is longer
-	case p.Soak.acquitTime(c) >= c.Acquit:
+	case p.Soak.timeFor(c) >= c.Acquit:
 		p.acquitSuspect()
 		return false
 	default:
 		p.Result = resultWait
-		p.Why = "under suspicion, healthy for " + p.Soak.acquitTime(c).String() + ", needed: " + c.Acquit.String()
+		p.Why = "under suspicion, healthy for " + p.Soak.timeFor(c).String() + ", needed: " + c.Acquit.String()
 	}
 	return true
 }
@@ -172,9 +172,9 @@ func judgeWitness(p *Progress, used Used, failing string) {
 		leaveBelow(p, used, failing)
 	case c.Phase == phaseRetry: // it runs as the suspect could not be had
 		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
-	case p.Soak.witnessTime(c) < c.Witness:
+	case p.Soak.timeFor(c) < c.Witness:
 		p.Result = resultWait
-		p.Why = "what runs was healthy for " + p.Soak.witnessTime(c).String() + ", needed as a witness: " + c.Witness.String()
+		p.Why = "what runs was healthy for " + p.Soak.timeFor(c).String() + ", needed as a witness: " + c.Witness.String()
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
 		if c.Weak && !c.Again {
@@ -282,7 +282,7 @@ func (k soakRecord) after(s *State, h Health, answer string, onTrial bool) soakR
 // than MaxElapsed may hide a failure: Run begins anew.
 func (k soakRecord) withAnswer(h Health, answer string) soakRecord {
 	if answer == soakUnknown || k.Last == soakUnknown {
-		k.Unknown += max(h.Elapsed, 0)
+		k.Unknown += min(max(h.Elapsed, 0), 2*MaxElapsed) // more tells no more
 	}
 	if k.Unknown > MaxElapsed {
 		k.Run = 0
@@ -300,19 +300,11 @@ func (k soakRecord) nextRun() soakRecord {
 	return k
 }
 
-// witnessTime is how long what runs was healthy as a witness. Against a suspect whose probe failed, the time counts
-// against it in which a probe of the witness failed.
-func (k soakRecord) witnessTime(c *Case) time.Duration {
+// timeFor is how long what runs was healthy, for a case about it or about the suspect above it. In a case about a probe,
+// the time in which a probe failed is subtracted.
+func (k soakRecord) timeFor(c *Case) time.Duration {
 	if c.Probe {
 		return k.Sum - k.Failed
-	}
-	return k.Sum
-}
-
-// acquitTime is how long a suspect was healthy that is tried again: without a break, where its probe had failed.
-func (k soakRecord) acquitTime(c *Case) time.Duration {
-	if c.Probe {
-		return k.Run
 	}
 	return k.Sum
 }

@@ -265,7 +265,7 @@ func (w *recordWriter) listBad(ctx context.Context, op string, s *State, e BadEn
 // saveHealth writes added-up healthy time, and how long the run is healthy by now, not too often.
 func (w *recordWriter) saveHealth(ctx context.Context, added time.Duration, s *State) error {
 	w.unsaved += max(added, 0)
-	longer := s.Soak.Sum >= max(flushEvery, 2*w.keptSum) && hasUnsettled(s)
+	longer := s.Soak.Sum >= max(flushEvery, 2*w.keptSum) && (hasUnsettled(s) || s.openCase() != nil)
 	if w.unsaved < flushEvery && !longer {
 		return nil
 	}

@@ -310,6 +310,26 @@ var found = []struct {
 		}
 		return m
 	}, b, false},
+	{"a crash a day with one that is tried again for its probe", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		m.Start()
+		runFor(m, 2*time.Hour)
+		m.Failing(40 * time.Second)
+		m.Restart(lkg.CauseAdoption)
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Restart(lkg.CauseAdoption)
+		for range 6 {
+			m.Start()
+			for range 28 {
+				runFor(m, 50*time.Minute)
+				m.Restart(lkg.CausePlanned)
+				m.Start()
+			}
+			m.Crash()
+		}
+		return m
+	}, b, false},
 	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := suspected(t)
 		for !m.Start().OnTrial {
@@ -373,19 +393,5 @@ func TestNoWitnessConvicts(t *testing.T) {
 	}
 	if v := start(lkg.Exit{Kind: lkg.ExitPlanned}); !v.Use.Same(b) {
 		t.Errorf("uses %+v, want the config that may be good: %+v", v.Use, v.Case)
-	}
-}
-
-// TestReasonNamesAFallback: R-CS-64. What is left in place of another config is not called the current one.
-func TestReasonNamesAFallback(t *testing.T) {
-	m := promotedTwice(t)
-	m.Adopt(broken)
-	if v := m.Start(); !v.Use.Same(b) {
-		t.Fatalf("uses %+v, want b", v.Use)
-	}
-	p := m.Failing(30 * time.Second)
-	want := `fallback (UID: uid-b), required probe "ready" failed for more than 20s`
-	if p.Case == nil || p.Case.Reason != want || !p.Case.Probe {
-		t.Errorf("the case is %+v, want the reason %s", p.Case, want)
 	}
 }

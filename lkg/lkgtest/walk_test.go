@@ -237,3 +237,17 @@ func damage(rnd *rand.Rand) move {
 	s := streams[rnd.IntN(len(streams))]
 	return move{"damage " + s, func(m *lkgtest.Machine) { m.Damage(s) }}
 }
+
+// TestReasonNamesAFallback: R-CS-64. What is left in place of another config is not called the current one.
+func TestReasonNamesAFallback(t *testing.T) {
+	m := promotedTwice(t)
+	m.Adopt(broken)
+	if v := m.Start(); !v.Use.Same(b) {
+		t.Fatalf("uses %+v, want b", v.Use)
+	}
+	p := m.Failing(30 * time.Second)
+	want := `fallback (UID: uid-b), required probe "ready" failed for more than 20s`
+	if p.Case == nil || p.Case.Reason != want || !p.Case.Probe {
+		t.Errorf("the case is %+v, want the reason %s", p.Case, want)
+	}
+}

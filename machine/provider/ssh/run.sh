@@ -16,15 +16,17 @@ umask 022
 code=0
 if [ "$belay_marker" ]; then
 	exec 8>>../../alive
-	code=70
-	for b_try in 1 2 3 4 5 6 7 8 9 10; do # who looks whether a machine lives holds it for a moment
+	code=75 # it passes
+	n=0
+	while [ "$n" -lt 100 ]; do # who looks whether a machine lives holds it for a moment
 		if flock -n -s 8; then
 			code=0
+			mkdir -p "$BELAY_DATA" || code=70
 			break
 		fi
-		sleep 1
+		n=$((n + 1))
+		sleep 0.1 7>&- 8>&- || sleep 1 7>&- 8>&-
 	done
-	mkdir -p "$BELAY_DATA" || code=70
 fi
 log=../../console.log
 if [ -e "$log" ] && [ "$(wc -c <"$log")" -gt 1048576 ]; then
