@@ -300,8 +300,8 @@ func (k soakRecord) nextRun() soakRecord {
 	return k
 }
 
-// timeFor is how long what runs was healthy, for a case about it or about the suspect above it. In a case about a probe,
-// the time in which a probe failed is subtracted.
+// timeFor is how long what runs was healthy, for a case about it or about the suspect above it. In a case about a
+// probe, the time in which a probe failed is subtracted.
 func (k soakRecord) timeFor(c *Case) time.Duration {
 	if c.Probe {
 		return k.Sum - k.Failed

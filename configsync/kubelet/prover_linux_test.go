@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -97,8 +98,8 @@ func TestADirectoryThatAnotherProcessHoldsIsGivenUp(t *testing.T) {
 	in, tries := t.TempDir(), 0
 	dir, lock, err := makeAndLock(func() (string, error) {
 		tries++
-		dir, err := os.MkdirTemp(in, "")
-		if err != nil || tries > 1 {
+		dir := filepath.Join(in, strconv.Itoa(tries))
+		if err := os.Mkdir(dir, 0o700); err != nil || tries > 1 {
 			return dir, err
 		}
 		held, err := lockDir(dir)

@@ -123,10 +123,11 @@ func TestAStepWaitsForALookAtItsMachine(t *testing.T) {
 	looked := make(chan error, 1)
 	go func() {
 		err := testproc.Poll(30*time.Second, func() error {
-			if found, err := filepath.Glob(filepath.Join(p.hosts[0].Directory, "steps", "*", "pid")); len(found) == 0 {
-				return fmt.Errorf("no step has begun (%v)", err)
+			found, err := filepath.Glob(filepath.Join(p.hosts[0].Directory, "steps", "*", "pid"))
+			if err == nil && len(found) == 0 {
+				err = errors.New("no step has begun")
 			}
-			return nil
+			return err
 		})
 		time.AfterFunc(300*time.Millisecond, func() { looked <- errors.Join(err, f.Close()) })
 	}()
