@@ -169,11 +169,12 @@ func (f *fleet) pooled(replicas int32, size, zone string) {
 	})
 }
 
-// contended has somebody edit deployments and health checks while the controller writes the statuses of all of them, until it has met versions that its cache has gone
-// beyond: it reads those then.
+// contended edits a deployment and a health check again and again, so that the controller writes their statuses between
+// two edits, until it has met versions that its cache has not seen: it reads those then. The log is read seldom: it is
+// long, and the edits would come one by one.
 func (f *fleet) contended() {
 	f.t.Helper()
-	const crowd = 8
+	const crowd, burst = 8, 25
 	for i := range crowd {
 		name := fmt.Sprintf("crowd-%d", i)
 		f.declare("MachineDeployment", name, pool(name, 0, nil))
@@ -181,9 +182,9 @@ func (f *fleet) contended() {
 	}
 	edits := 0
 	f.eventually("the controller meets edits by others", func() error {
-		for i := range crowd {
+		name := fmt.Sprintf("crowd-%d", edits/burst%crowd)
+		for range burst {
 			edits++
-			name := fmt.Sprintf("crowd-%d", i)
 			f.edit(v1alpha1.MachineDeploymentsResource, name, fmt.Sprintf(`{"progressDeadline": "%dm"}`, 30+edits))
 			f.edit(v1alpha1.MachineHealthChecksResource, name, fmt.Sprintf(`{"cooldown": "%dm"}`, 10+edits))
 		}

@@ -106,7 +106,8 @@ func (p *pool) claiming(token string) []string {
 	return on
 }
 
-// Who looks whether a machine lives holds its lock for a moment. A step that begins then waits for it.
+// The agent holds the lock of a machine for a moment when it looks whether the machine lives. A step that begins then
+// waits for it.
 func TestAStepWaitsForALookAtItsMachine(t *testing.T) {
 	p := newPool(t, 1)
 	alive := filepath.Join(p.hosts[0].Directory, "alive")

@@ -18,7 +18,7 @@ if [ "$belay_marker" ]; then
 	exec 8>>../../alive
 	code=75 # it passes
 	n=0
-	while [ "$n" -lt 100 ]; do # who looks whether a machine lives holds it for a moment
+	while [ "$n" -lt 100 ]; do # the agent holds it for a moment when it looks whether a machine lives
 		if flock -n -s 8; then
 			code=0
 			mkdir -p "$BELAY_DATA" || code=70
