@@ -21,6 +21,14 @@ func crashLoop(m *lkgtest.Machine, n int) {
 	}
 }
 
+// bootLoop starts the machine n times, and each run ends with a boot.
+func bootLoop(m *lkgtest.Machine, n int) {
+	for range n {
+		m.Start()
+		m.Reboot()
+	}
+}
+
 // runFor lets a run be healthy, and restarts it where the rule asks for that.
 func runFor(m *lkgtest.Machine, d time.Duration) {
 	const step = 10 * time.Second
@@ -57,6 +65,27 @@ func suspected(t *testing.T) *lkgtest.Machine {
 	return m
 }
 
+// triedAgain gives a machine on which a has lived below the suspect b, so that b is used at the next start.
+func triedAgain(t *testing.T) *lkgtest.Machine {
+	t.Helper()
+	m := suspected(t)
+	m.Start()
+	m.Healthy(40 * time.Second)
+	m.Restart(lkg.CauseAdoption)
+	return m
+}
+
+// nothingLived gives a machine that uses b, promoted after a, once more: each config has crashed, the local one too.
+func nothingLived(t *testing.T) *lkgtest.Machine {
+	t.Helper()
+	m := promotedTwice(t)
+	crashLoop(m, 4)
+	for !m.Start().Use.Same(b) {
+		m.Crash()
+	}
+	return m
+}
+
 // promotedTwice gives a machine on which b was promoted after a.
 func promotedTwice(t *testing.T) *lkgtest.Machine {
 	t.Helper()
@@ -78,28 +107,16 @@ var found = []struct {
 	listed bool
 }{
 	{"the suspect takes the machine down when it is tried again", func(t *testing.T) *lkgtest.Machine {
-		m := suspected(t)
-		m.Start()
-		m.Healthy(40 * time.Second)
-		m.Restart(lkg.CauseAdoption)
-		for range 4 {
-			m.Start()
-			m.Reboot()
-		}
+		m := triedAgain(t)
+		bootLoop(m, 4)
 		m.Start() // what lives below is asked again: it was a witness of crashes
 		m.Healthy(4 * time.Minute)
 		m.Restart(lkg.CauseAdoption)
-		for range 4 {
-			m.Start()
-			m.Reboot()
-		}
+		bootLoop(m, 4)
 		return m
 	}, a, true},
 	{"the agent dies with the suspect when it is tried again, and with all below it", func(t *testing.T) *lkgtest.Machine {
-		m, agentDies := suspected(t), ended(lkg.FaultSupervisor)
-		m.Start()
-		m.Healthy(40 * time.Second)
-		m.Restart(lkg.CauseAdoption)
+		m, agentDies := triedAgain(t), ended(lkg.FaultSupervisor)
 		for range 4 + 2 + 2 {
 			m.Start()
 			agentDies(m)
@@ -107,15 +124,9 @@ var found = []struct {
 		return m
 	}, b, false},
 	{"the suspect crashes, and takes the machine down, when it is tried again", func(t *testing.T) *lkgtest.Machine {
-		m := suspected(t)
-		m.Start()
-		m.Healthy(40 * time.Second)
-		m.Restart(lkg.CauseAdoption)
+		m := triedAgain(t)
 		crashLoop(m, 2)
-		for range 4 {
-			m.Start()
-			m.Reboot()
-		}
+		bootLoop(m, 4)
 		return m
 	}, a, false},
 	{"the machine goes down after healthy runs in which the runtime was away", func(t *testing.T) *lkgtest.Machine {
@@ -130,11 +141,7 @@ var found = []struct {
 		return m
 	}, b, false},
 	{"one that takes the agent down now and then lives where nothing lived", func(t *testing.T) *lkgtest.Machine {
-		m, agentDies := promotedTwice(t), ended(lkg.FaultSupervisor)
-		crashLoop(m, 4)
-		for !m.Start().Use.Same(b) { // a, and the local config
-			m.Crash()
-		}
+		m, agentDies := nothingLived(t), ended(lkg.FaultSupervisor)
 		m.Adopt(c)
 		for range 2 {
 			m.Start()
@@ -152,11 +159,7 @@ var found = []struct {
 		return m
 	}, b, false},
 	{"one that crashes now and then lives where nothing lived", func(t *testing.T) *lkgtest.Machine {
-		m := promotedTwice(t)
-		crashLoop(m, 4)
-		for !m.Start().Use.Same(b) { // a, and the local config
-			m.Crash()
-		}
+		m := nothingLived(t)
 		m.Adopt(c)
 		crashLoop(m, 2)
 		m.Start()
@@ -200,10 +203,7 @@ var found = []struct {
 	}, a, false},
 	{"a promoted config takes the machine down", func(t *testing.T) *lkgtest.Machine {
 		m := promotedTwice(t)
-		for range 4 {
-			m.Start()
-			m.Reboot()
-		}
+		bootLoop(m, 4)
 		return m
 	}, a, false},
 	{"a promoted config takes the agent down", func(t *testing.T) *lkgtest.Machine {
@@ -235,10 +235,7 @@ var found = []struct {
 	}, lkg.Ref{}, false},
 	{"the suspect crashes when it is tried again for its boots", func(t *testing.T) *lkgtest.Machine {
 		m := promotedTwice(t)
-		for range 4 {
-			m.Start()
-			m.Reboot()
-		}
+		bootLoop(m, 4)
 		m.Start()
 		m.Healthy(10 * time.Minute)
 		m.Restart(lkg.CauseAdoption)
