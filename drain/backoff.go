@@ -25,6 +25,7 @@ type schedBackoff struct {
 	steps       int // refusals since the last acceptance
 	until       time.Time
 	raised      uint64 // the last ticket that had been given when it was raised
+	reason      Reason // of the last refusal
 }
 
 // raise takes in a refusal of a ticket, where last is the newest one given. It reports whether the refusal is a new one, not one

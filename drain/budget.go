@@ -174,6 +174,10 @@ func (b *planBudget) never() bool {
 	return !b.stale() && b.expected > 0 && st.DesiredHealthy >= b.expected
 }
 
+// neverNow reports whether the budget allows none, and never will. One that never does by its spec may still allow some
+// for a while, when there are more pods than its owner wants.
+func (b *planBudget) neverNow() bool { return b.pdb.Status.DisruptionsAllowed <= 0 && b.never() }
+
 // percentOrCount gives the number, with or without a percent sign, and -1 for what is neither.
 func percentOrCount(v *intstr.IntOrString) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
@@ -183,8 +187,7 @@ func percentOrCount(v *intstr.IntOrString) int {
 	return max(n, 0)
 }
 
-// budgetObstacle is what no waiting changes. A budget that never allows by its own may still allow for a while, when there are more
-// pods than its owner wants.
+// budgetObstacle is what no waiting changes.
 func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 	if w.crowded {
 		return reasonMultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
@@ -192,7 +195,7 @@ func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 	if w.Guarded {
 		n.wake(w.budget.dipEnd)
 	}
-	if w.Guarded && w.budget.pdb.Status.DisruptionsAllowed <= 0 && w.budget.never() {
+	if w.Guarded && w.budget.neverNow() {
 		_, reason, message := w.budget.refusal(podReady(w.pod))
 		return reason, message
 	}
@@ -207,6 +210,23 @@ func (n *nodePass) spend(w *podWork) {
 		return
 	}
 	w.decide(w.budget.refusal(podReady(w.pod)))
+	if n.asksAnyway(w) {
+		n.ask(w)
+	}
+}
+
+// asksAnyway reports whether the server is asked about a pod whose budget allows none: where no change of the budget is
+// expected, and before a pod is deleted.
+func (n *nodePass) asksAnyway(w *podWork) bool {
+	if _, asked := n.view.Asked[w.UID]; w.urgent && !asked {
+		return true
+	}
+	stuck, ok := n.s.Stuck[types.NamespacedName{Namespace: w.Namespace, Name: w.budget.pdb.Name}]
+	if !ok || w.budget.given > 0 || w.budget.spent > 0 {
+		return false
+	}
+	n.wake(stuck)
+	return !n.now.Before(stuck)
 }
 
 // refusal says why the budget does not let a pod go now.
@@ -218,7 +238,8 @@ func (b *planBudget) refusal(ready bool) (Action, Reason, string) {
 		message += "; it allows none even with every pod healthy"
 	case b.stale():
 		reason = BudgetStale
-		message = fmt.Sprintf("budget %q: its status is for generation %d, its spec is of generation %d", b.pdb.Name, b.pdb.Status.ObservedGeneration, b.pdb.Generation)
+		message = fmt.Sprintf("budget %q: its status is for generation %d, its spec is of generation %d%s",
+			b.pdb.Name, b.pdb.Status.ObservedGeneration, b.pdb.Generation, b.syncFailure())
 	}
 	if !ready {
 		reason = reasonUnhealthyProtected
@@ -241,8 +262,14 @@ func (b *planBudget) describe() string {
 	if st.DisruptionsAllowed > 0 {
 		message += fmt.Sprintf("; %d taken by evictions under way, %d by other pods of this drain", b.spent, b.given)
 	}
-	if c := meta.FindStatusCondition(st.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
-		message += "; its controller failed: " + c.Message
+	return message + b.syncFailure()
+}
+
+// syncFailure says why the disruption controller cannot compute the budget's status, or is empty.
+func (b *planBudget) syncFailure() string {
+	c := meta.FindStatusCondition(b.pdb.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if c == nil || c.Reason != policyv1.SyncFailedReason {
+		return ""
 	}
-	return message
+	return "; its controller failed: " + bounded(c.Message)
 }

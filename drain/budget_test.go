@@ -106,7 +106,7 @@ func TestBudgetThatNeverAllowsIsKnownFromItsNumbers(t *testing.T) {
 			c := newPlanCase(planPod("p"))
 			c.addBudgets(tc.budget)
 			p := c.pod(t, "p")
-			if got := p.Action == drain.Block && p.Reason == drain.BudgetNeverAllows; got != tc.never {
+			if got := p.Action == drain.Block && p.Reason == drain.BudgetNeverAllows && p.Step == drain.StepEvict; got != tc.never {
 				t.Errorf("got %s %q (%s), want never allowed: %t", p.Action, p.Reason, p.Message, tc.never)
 			}
 			b := c.plan().Budgets[0]

@@ -26,10 +26,17 @@ func (p *pass) decide(s Snapshot) {
 	p.d.unknownHooks(p.plan)
 }
 
+// A candidate is a pod that may be requested to leave in this pass; asks: though its budget allows none.
+type candidate struct {
+	*PodPlan
+	asks bool
+}
+
 // An eviction is one request under way.
 type eviction struct {
 	pod    *corev1.Pod
-	plan   *PodPlan
+	state  podState // of the pod when it was sent
+	plan   candidate
 	ticket *ticket
 	sent   time.Time
 	answer Answer
@@ -96,15 +103,18 @@ func (p *pass) lastStart() time.Time {
 	return until
 }
 
-// evictable are the pods that may go now by a request about the pod itself.
-func (p *pass) evictable() []*PodPlan {
-	var queue []*PodPlan
+// evictable are the pods that may go now by a request about the pod itself, and then those that are asked all the same.
+func (p *pass) evictable() []candidate {
+	var queue, asked []candidate
 	for i := range p.plan.Pods {
-		if pod := &p.plan.Pods[i]; pod.Action == Evict && pod.Step != StepOutOfService {
-			queue = append(queue, pod)
+		switch pod := &p.plan.Pods[i]; {
+		case pod.asks():
+			asked = append(asked, candidate{pod, true})
+		case pod.Action == Evict && pod.Step != StepOutOfService:
+			queue = append(queue, candidate{pod, false})
 		}
 	}
-	return queue
+	return append(queue, asked...)
 }
 
 // want tells the scheduler what this node needs: also what its budgets do not allow yet, so that the next unit goes to the node whose turn
@@ -133,35 +143,49 @@ func budgetFor(pod *PodPlan) types.NamespacedName {
 
 // launch starts up to n evictions from the queue, and returns what is left of it, and when the scheduler may have something for that. A budget that has
 // refused one pod is not asked about the next.
-func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan<- eviction) (rest []*PodPlan, started int, after time.Duration) {
+func (p *pass) launch(ctx context.Context, queue []candidate, n int, answers chan<- eviction) (rest []candidate, started int, after time.Duration) {
 	refusals := map[types.NamespacedName]*refusal{}
 	for _, plan := range queue {
 		if started >= n {
 			rest = append(rest, plan)
 			continue
 		}
-		pod := p.present(plan)
+		pod := p.present(plan.PodPlan)
 		if pod == nil {
 			continue
 		}
-		budget := budgetFor(plan)
-		t, refused := (*ticket)(nil), refusals[budget]
-		if refused == nil {
-			t, refused = p.d.scheduler.take(p.node.Name, plan.PodRef, budget)
-		}
+		t, refused := p.requestTicket(plan, refusals)
 		if refused != nil {
-			if refusals[budget] = refused; budget.Name == "" {
-				delete(refusals, budget) // what stands in the way of one unguarded pod may not stand in that of another
-			}
-			hold(plan, refused)
 			after = sooner(after, refused.after)
 			rest = append(rest, plan)
 			continue
 		}
 		started++
-		go p.evict(ctx, eviction{pod: pod, plan: plan, ticket: t}, answers)
+		state := stateOf(pod, plan.Budgets, p.d.o.Cache.Budgets(pod.Namespace))
+		go p.evict(ctx, eviction{pod: pod, state: state, plan: plan, ticket: t}, answers)
 	}
 	return rest, started, after
+}
+
+// requestTicket asks the scheduler for the right to send one eviction. What it refuses becomes the pod's reason, but for
+// a pod that is only asked: that one has a reason of its own.
+func (p *pass) requestTicket(plan candidate, refusals map[types.NamespacedName]*refusal) (*ticket, *refusal) {
+	if plan.asks {
+		return p.d.scheduler.takeAsk(p.node.Name, plan.PodRef)
+	}
+	budget := budgetFor(plan.PodPlan)
+	t, refused := (*ticket)(nil), refusals[budget]
+	if refused == nil {
+		t, refused = p.d.scheduler.take(p.node.Name, plan.PodRef, budget)
+	}
+	if refused == nil {
+		return t, nil
+	}
+	if budget.Name != "" { // what stands in the way of one unguarded pod may not stand in that of another
+		refusals[budget] = refused
+	}
+	hold(plan.PodPlan, refused)
+	return nil, refused
 }
 
 // present returns the planned pod as the cache has it now, or nil if it is not that pod, not on this node, or leaving already.
@@ -176,7 +200,10 @@ func (p *pass) present(plan *PodPlan) *corev1.Pod {
 // evict makes one request, and passes its answer on.
 func (p *pass) evict(ctx context.Context, e eviction, answers chan<- eviction) {
 	e.sent = p.d.o.Now()
-	e.answer = p.send(ctx, e.plan)
+	e.answer = p.send(ctx, e.plan.PodPlan)
+	if e.answer.Verdict == verdictMultipleBudgets && len(e.plan.Budgets) < 2 {
+		e.answer.Verdict = verdictAdmissionDenied // a webhook that denies with code 500 reads like it
+	}
 	e.took = p.d.o.Now().Sub(e.sent)
 	answers <- e
 }
@@ -215,9 +242,18 @@ func (p *pass) settleAnswer(e eviction) {
 		f(e.answer.Verdict, e.answer.Code, e.took)
 	}
 	if e.shared() {
-		delete(p.memory.attempts, e.plan.UID)
+		p.memory.refused(e.plan.UID, e.answer, p.now)
 	} else {
 		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, e.sent, p.now)
+	}
+	if last, ok := p.memory.attempts[e.plan.UID]; ok {
+		last.sent = e.state
+		p.memory.attempts[e.plan.UID] = last
+	}
+	if e.plan.asks && e.answer.ofBudget() { // what the plan has said of the budget is true
+		e.plan.Step, e.plan.GracePeriodSeconds = "", nil
+		p.ask(fallback(p.memory.attempts[e.plan.UID].tries - 1))
+		return
 	}
 	action, reason, text := e.answer.meaning()
 	e.plan.Action, e.plan.Reason, e.plan.Message = action, reason, cmp.Or(e.answer.Message, text)

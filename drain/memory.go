@@ -65,11 +65,14 @@ type blockedSince struct {
 	at     time.Time
 }
 
-// An attempt is an answer that holds a pod back until a time.
+// An attempt is what the server said last of a pod that has not left, and until when that holds it back.
 type attempt struct {
 	answer Answer
 	until  time.Time
 	tries  int
+	first  time.Time // when the server first gave an answer that was not an acceptance
+	last   time.Time // when the last one came
+	sent   podState  // what was known when the request was sent
 }
 
 func newMemory(r Request, uid types.UID) *memory {
@@ -177,9 +180,21 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}
 			m.returns.evicted(pod, sent)
 		}
-		t := m.attempts[ref.UID].tries
-		m.attempts[ref.UID] = attempt{answer: a, until: now.Add(max(a.RetryAfter, fallback(t))), tries: t + 1}
+		m.refused(ref.UID, a, now)
+		last := m.attempts[ref.UID]
+		last.until, last.tries = now.Add(max(a.RetryAfter, fallback(last.tries))), last.tries+1
+		m.attempts[ref.UID] = last
 	}
+}
+
+// refused takes in an answer that holds the pod no longer than the scheduler says.
+func (m *memory) refused(uid types.UID, a Answer, now time.Time) {
+	last := m.attempts[uid]
+	last.answer, last.last, last.until = a, now, time.Time{}
+	if last.first.IsZero() && a.Code != 0 {
+		last.first = now
+	}
+	m.attempts[uid] = last
 }
 
 // fallback is the time to wait after n tries in vain.

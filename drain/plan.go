@@ -76,8 +76,10 @@ type podWork struct {
 	fresh    bool // the responder has not been asked yet
 	crowded  bool // more than one budget, and the server would look
 	budget   *planBudget
-	gated    bool // an earlier tier is still there
-	ladder   bool // the ladder is for it
+	gated    bool      // an earlier tier is still there
+	ladder   bool      // the ladder is for it
+	urgent   bool      // a deletion waits for its eviction,
+	deleteAt time.Time // until then, once that was refused
 }
 
 // A workStage is how far the decision about a pod has come.

@@ -3,7 +3,117 @@
 
 package drain
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// askedFor is the shortest time between the first refused eviction of a pod and its deletion: an operator that takes
+// the eviction for a signal gets that long to show that it is at work.
+const askedFor = 10 * time.Second
+
+// A podState is what of a pod and its budgets changes when an operator acts on an eviction that was refused.
+type podState struct {
+	pod     *corev1.Pod
+	names   []string // of its budgets
+	budgets string   // their names and generations
+}
+
+// stateOf returns the state of a pod under the budgets of that name.
+func stateOf(pod *corev1.Pod, names []string, all []*policyv1.PodDisruptionBudget) podState {
+	return podState{pod: pod, names: names, budgets: budgetGenerations(names, all)}
+}
+
+// budgetGenerations tells one set of budget specs from another. A budget that is not there has no generation.
+func budgetGenerations(names []string, all []*policyv1.PodDisruptionBudget) string {
+	var text strings.Builder
+	for _, b := range all {
+		if slices.Contains(names, b.Name) {
+			fmt.Fprintf(&text, "%s %d\n", b.UID, b.Generation)
+		}
+	}
+	return text.String()
+}
+
+// changedSince names what an operator may have changed of the pod since it was then, or is empty.
+func changedSince(then, now *corev1.Pod) string {
+	switch {
+	case !maps.Equal(then.Annotations, now.Annotations):
+		return "its annotations"
+	case !maps.Equal(then.Labels, now.Labels):
+		return "its labels"
+	case !slices.Equal(then.Finalizers, now.Finalizers):
+		return "its finalizers"
+	}
+	return ""
+}
+
+// recordChanges compares the pods that the server refused to evict with what they were then. A change that the server's
+// answer may depend on has the pod asked again soon, but no sooner than after a first refusal. It returns since when
+// pods have been refused, and what has changed of them.
+func (m *memory) recordChanges(
+	pods []*corev1.Pod, budgetsOf func(namespace string) []*policyv1.PodDisruptionBudget,
+) (asked map[types.UID]time.Time, acted map[types.UID]string) {
+	asked, acted = map[types.UID]time.Time{}, map[types.UID]string{}
+	for _, pod := range pods {
+		a, ok := m.attempts[pod.UID]
+		if !ok || a.first.IsZero() {
+			continue
+		}
+		asked[pod.UID] = a.first
+		then := a.sent.pod
+		if then == nil {
+			continue
+		}
+		what := changedSince(then, pod)
+		swapped := budgetGenerations(a.sent.names, budgetsOf(pod.Namespace)) != a.sent.budgets
+		if swapped {
+			what = "its budget"
+		}
+		if what != "" {
+			acted[pod.UID] = what
+		}
+		again := a.last.Add(firstFallback)
+		if (swapped || podReady(then) != podReady(pod) || !maps.Equal(then.Labels, pod.Labels)) && again.Before(a.until) {
+			a.until = again
+			m.attempts[pod.UID] = a
+		}
+	}
+	return asked, acted
+}
+
+// deletesLater reports whether a step that is due has to wait for an eviction: one that was not asked yet, or not
+// for long enough.
+func (n *nodePass) deletesLater(w *podWork) bool {
+	first, ok := n.view.Asked[w.UID]
+	if !ok {
+		return true
+	}
+	if end := first.Add(askedFor); n.now.Before(end) {
+		w.deleteAt = end
+		n.wake(end)
+		return true
+	}
+	return false
+}
+
+// ask has an eviction sent though it will hardly be accepted. Action and reason stay until the server has answered.
+func (n *nodePass) ask(w *podWork) {
+	w.Step, w.GracePeriodSeconds = StepEvict, n.grace(w.pod, nil)
+}
+
+// asks reports whether an eviction is sent though the pod's budget allows none.
+func (p *PodPlan) asks() bool {
+	return p.Step == StepEvict && p.Action != Evict
+}
 
 // ofBudget reports whether an answer is about budgets: one that only an eviction can get, and no deletion.
 func (a Answer) ofBudget() bool {
@@ -18,8 +128,13 @@ func (a Answer) ofBudget() bool {
 // any: the caller forgets it when the pod is to be asked for again.
 func (n *nodePass) hold(w *podWork, a Answer) {
 	action, reason, text := a.meaning()
-	if w.Guarded && !podReady(w.pod) && (reason == BudgetExhausted || reason == BudgetStale) {
-		w.decide(w.budget.refusal(false))
+	if what := n.view.Acted[w.UID]; what != "" && (a.ofBudget() || a.Verdict == verdictAdmissionDenied) {
+		text = fmt.Sprintf("the server refused its eviction (%d), and %s changed since: an operator may be at work", a.Code, what)
+		w.decide(Wait, reasonOperatorAtWork, text)
+		return
+	}
+	if w.Guarded && (reason == BudgetExhausted || reason == BudgetStale) && (!podReady(w.pod) || w.budget.neverNow()) {
+		w.decide(w.budget.refusal(podReady(w.pod)))
 		return
 	}
 	if reason == BudgetExhausted && w.Guarded && w.budget.given >= w.budget.allowed() {
@@ -35,7 +150,8 @@ func (n *nodePass) hold(w *podWork, a Answer) {
 	w.decide(action, reason, text)
 }
 
-// meaning says what an answer means for the pod. No answer may be an eviction that was accepted: the pod is asked for again later.
+// meaning says what an answer means for the pod. Admission that answers with code 429 asks to wait, as that of KubeVirt
+// does for a machine that it begins to migrate. No answer may be an eviction that was accepted: the pod is asked for again later.
 func (a Answer) meaning() (Action, Reason, string) {
 	switch a.Verdict {
 	case verdictAccepted:
@@ -53,6 +169,9 @@ func (a Answer) meaning() (Action, Reason, string) {
 	case verdictNamespaceTerminating:
 		return Wait, NamespaceTerminating, "it goes with its namespace"
 	case verdictAdmissionDenied:
+		if a.Code == http.StatusTooManyRequests {
+			return Wait, reasonOperatorAtWork, "admission asks to wait"
+		}
 		return Block, AdmissionDenied, "admission refused"
 	case verdictForbidden:
 		return Block, EvictionForbidden, "the right to evict is missing"

@@ -50,6 +50,14 @@ func (c *planCase) after(d time.Duration) { c.now = planStart().Add(d) }
 
 func (c *planCase) plan() drain.Result { return drain.Plan(c.Snapshot, c.policy, c.now) }
 
+// refusedAt has the server refuse the first eviction of each pod of the first node, a while after the start.
+func (c *planCase) refusedAt(d time.Duration) {
+	c.Nodes[0].Asked = map[types.UID]time.Time{}
+	for _, p := range c.Nodes[0].Pods {
+		c.Nodes[0].Asked[p.UID] = planStart().Add(d)
+	}
+}
+
 // pod returns the decision about the pod of that name.
 func (c *planCase) pod(t *testing.T, name string) drain.PodPlan {
 	t.Helper()

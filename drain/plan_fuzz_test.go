@@ -56,12 +56,12 @@ func (c *planCase) copy() planInput {
 		for _, p := range n.Pods {
 			in.pods = append(in.pods, *p.DeepCopy())
 		}
-		in.rest += fmt.Sprint(n.Started, n.Bounces, n.Hooks, n.Attempts, n.PoweredOff)
+		in.rest += fmt.Sprint(n.Started, n.Bounces, n.Hooks, n.Attempts, n.Asked, n.Acted, n.PoweredOff)
 	}
 	for _, b := range c.Budgets {
 		in.budgets = append(in.budgets, *b.DeepCopy())
 	}
-	in.rest += fmt.Sprint(c.Spent, c.DaemonSets, c.Claims, c.Volumes)
+	in.rest += fmt.Sprint(c.Spent, c.Stuck, c.DaemonSets, c.Claims, c.Volumes)
 	return in
 }
 
@@ -108,7 +108,9 @@ func countEntry(c *drain.Counts, p drain.PodPlan) {
 
 func checkEntry(t *testing.T, p drain.PodPlan) {
 	t.Helper()
-	if leaves := p.Action == drain.Evict; leaves != (p.Step != "") || leaves != (p.Reason == "") || leaves != (p.Message == "") {
+	leaves := p.Action == drain.Evict
+	asked := p.Step == drain.StepEvict && (p.Action == drain.Block || p.Action == drain.Wait) && len(p.Budgets) > 0
+	if (leaves || asked) != (p.Step != "") || leaves != (p.Reason == "") || leaves != (p.Message == "") {
 		t.Errorf("pod %q: got %s with reason %q, message %q, step %q", p.Name, p.Action, p.Reason, p.Message, p.Step)
 	}
 	if (p.Action == drain.Hook) != (p.Hook != "") || (p.Action == drain.Hook) != (p.HookSilence > 0) {
@@ -247,11 +249,14 @@ func (c *planCase) checkOrder(t *testing.T, r drain.Result) {
 			if p.Action != drain.Skip {
 				first = min(first, p.Tier)
 			}
-			if p.Action != drain.Evict {
+			if p.Step == "" {
 				continue
 			}
 			if !c.open() {
 				t.Errorf("pod %q leaves by %s, and no window is open", p.Name, p.Step)
+			}
+			if at, asked := c.Nodes[i].Asked[p.UID]; p.Step == drain.StepDelete && (!asked || c.now.Sub(at) < 10*time.Second) {
+				t.Errorf("pod %q is deleted at %v, and its eviction was refused at %v", p.Name, c.now, at)
 			}
 			c.checkStep(t, p, &c.Nodes[i], p.Tier > first)
 		}

@@ -57,6 +57,8 @@ func (n *nodePass) announce(w *podWork) {
 	}
 	n.wake(n.ladder.forceAt)
 	switch {
+	case !w.deleteAt.IsZero():
+		w.Next, w.NextAt = StepDelete, n.windows.openFrom(w.deleteAt)
 	case w.ladder && w.Reason != WaitingForOrder:
 		if n.ladder.next != nil {
 			w.Next, w.NextAt = n.ladder.next.Step, n.windows.openFrom(n.ladder.nextAt)

@@ -48,7 +48,18 @@ func TestLadderIsAnnouncedAndThenTaken(t *testing.T) {
 			wantNextStep(t, c.want(t, "p", rc.action, rc.reason), drain.StepDelete, time.Hour)
 			c.wantNext(t, time.Hour)
 			c.after(time.Hour)
+			if p := c.pod(t, "p"); p.Step != drain.StepEvict {
+				t.Errorf("got %s by step %q, want an eviction before the deletion", p.Action, p.Step)
+			}
+			c.refusedAt(time.Hour - 9*time.Second)
 			p := c.pod(t, "p")
+			if p.Step == drain.StepDelete {
+				t.Error("it is deleted 9 s after its eviction was refused, want 10 s")
+			}
+			wantNextStep(t, p, drain.StepDelete, time.Hour+time.Second)
+			c.wantNext(t, time.Hour+time.Second)
+			c.refusedAt(time.Hour - 10*time.Second)
+			p = c.pod(t, "p")
 			wantStep(t, p, drain.StepDelete, nil)
 			wantNextStep(t, p, drain.StepDelete, 2*time.Hour)
 			c.after(3 * time.Hour)
@@ -92,6 +103,7 @@ func TestLadderKeepsTheOrder(t *testing.T) {
 	c.policy = drain.Policy{Rules: []drain.Rule{tierOf("b", 1)}, Escalation: []drain.Escalation{{After: time.Hour, Step: drain.StepDelete}}}
 	c.want(t, "b", drain.Block, drain.Unmanaged)
 	c.after(time.Hour)
+	c.refusedAt(0)
 	wantStep(t, c.pod(t, "a"), drain.StepDelete, nil)
 	c.want(t, "b", drain.Wait, drain.WaitingForOrder)
 }
@@ -110,6 +122,7 @@ func TestAnswersHoldBackOnTheLadder(t *testing.T) {
 		c := newPlanCase(planPod("p", unowned))
 		c.policy.Escalation = []drain.Escalation{{After: time.Hour, Step: drain.StepDelete}}
 		c.Nodes[0].Attempts = map[types.UID]drain.Answer{"uid-p": {Verdict: tc.verdict}}
+		c.refusedAt(0)
 		c.after(time.Hour)
 		if got := c.pod(t, "p").Action != drain.Evict; got != tc.held {
 			t.Errorf("last answer %s: got held %t, want %t", tc.verdict, got, tc.held)
@@ -151,6 +164,7 @@ func TestGracePeriodIsNeverZero(t *testing.T) {
 		if tc.step != nil {
 			step = drain.StepDelete
 			c.policy.Escalation = []drain.Escalation{{After: 1, Step: step, GracePeriodSeconds: tc.step}}
+			c.refusedAt(0)
 		}
 		wantStep(t, c.pod(t, "p"), step, tc.want)
 	}
@@ -192,8 +206,13 @@ func TestLadderWaitsForTheWindow(t *testing.T) {
 	c.policy.Windows = []drain.Window{{Until: planStart().Add(30 * time.Minute)}, {From: planStart().Add(8 * time.Hour)}}
 	wantNextStep(t, c.want(t, "p", drain.Block, drain.Unmanaged), drain.StepDelete, 8*time.Hour)
 	c.after(time.Hour)
+	wantNextStep(t, c.want(t, "p", drain.Wait, drain.WindowClosed), drain.StepEvict, 8*time.Hour)
+	c.refusedAt(0)
 	wantNextStep(t, c.want(t, "p", drain.Wait, drain.WindowClosed), drain.StepDelete, 8*time.Hour)
+	c.Nodes[0].Asked = nil
 	c.after(8 * time.Hour)
+	wantStep(t, c.pod(t, "p"), drain.StepEvict, nil)
+	c.refusedAt(0)
 	wantStep(t, c.pod(t, "p"), drain.StepDelete, nil)
 	c.policy.Windows = c.policy.Windows[:1]
 	wantNextStep(t, c.want(t, "p", drain.Wait, drain.WindowClosed), "", 0)

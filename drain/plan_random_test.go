@@ -28,13 +28,16 @@ func randomPlanCase(seed uint64) *planCase {
 		c.addNode(fmt.Sprint("n", i), pods...)
 		randomView(r, &c.Nodes[i])
 	}
-	c.Spent = map[types.NamespacedName]int{}
+	c.Spent, c.Stuck = map[types.NamespacedName]int{}, map[types.NamespacedName]time.Time{}
 	for _, ns := range []string{"shop", "bank"} {
 		for _, app := range []string{"web", "db", "all"} {
 			if r.IntN(3) > 0 {
 				b := randomBudget(r, ns, app)
 				c.Budgets = append(c.Budgets, b)
 				c.Spent[types.NamespacedName{Namespace: ns, Name: app}] = max(0, r.IntN(6)-3)
+				if r.IntN(2) == 0 {
+					c.Stuck[types.NamespacedName{Namespace: ns, Name: app}] = planStart().Add(randomTime(r))
+				}
 			}
 		}
 	}
@@ -94,13 +97,20 @@ func randomPod(r *rand.Rand, name string) *corev1.Pod {
 func randomView(r *rand.Rand, v *drain.NodeView) {
 	v.Started, v.PoweredOff = pick(r, planStart(), planStart(), time.Time{}), r.IntN(4) == 0
 	v.Bounces, v.Hooks, v.Attempts = map[types.UID]int{"uid-ds": r.IntN(4)}, map[types.UID]drain.HookState{}, map[types.UID]drain.Answer{}
+	v.Asked, v.Acted = map[types.UID]time.Time{}, map[types.UID]string{}
 	for _, p := range v.Pods {
 		if r.IntN(2) == 0 {
 			v.Hooks[p.UID] = drain.HookState{Responder: pick(r, "a", "b"), LastBeat: planStart().Add(randomTime(r)),
 				Progress: pick(r, drain.HookAsked, drain.HookWorking, drain.HookDone, drain.HookDeclined)}
 		}
 		if r.IntN(6) == 0 {
+			v.Asked[p.UID] = planStart().Add(randomTime(r))
 			v.Attempts[p.UID] = drain.Answer{Code: 429, Verdict: pick[drain.Verdict](r, "BudgetExhausted", "BudgetContended", "AdmissionDenied", "Unknown")}
+		} else if r.IntN(2) == 0 {
+			v.Asked[p.UID] = planStart().Add(randomTime(r))
+		}
+		if r.IntN(8) == 0 {
+			v.Acted[p.UID] = "its labels"
 		}
 	}
 }

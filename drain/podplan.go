@@ -123,20 +123,33 @@ func (n *nodePass) settle(w *podWork) {
 		return
 	}
 	due := n.ladder.due
-	answer, held := n.view.Attempts[w.UID]
-	if due != nil && answer.ofBudget() {
-		held = false // a step past the budgets does not care what one has said
-	}
 	var reason Reason
 	var message string
 	if due == nil {
 		reason, message = n.obstacle(w)
+	}
+	if due != nil && n.deletesLater(w) {
+		due, w.urgent = nil, true
+	}
+	answer, held := n.view.Attempts[w.UID]
+	if held && answer.ofBudget() {
+		// A step past the budgets does not care what one has said, and one that has room now is asked at once.
+		held = due == nil && (!w.Guarded || w.budget.allowed() == 0)
+	}
+	budgetReason, budgetMessage := reasonNone, ""
+	if due == nil {
+		budgetReason, budgetMessage = n.budgetObstacle(w)
 	}
 	switch {
 	case reason != reasonNone:
 		w.decide(Block, reason, message)
 	case held:
 		n.hold(w, answer)
+	case budgetReason != reasonNone:
+		w.decide(Block, budgetReason, budgetMessage)
+		if !w.gated {
+			n.ask(w)
+		}
 	case w.gated:
 		n.waitForOrder(w)
 	case due != nil:
@@ -189,7 +202,7 @@ func (n *nodePass) obstacle(w *podWork) (Reason, string) {
 			return reasonNowhereToGo, "no other node takes it: " + why
 		}
 	}
-	return n.budgetObstacle(w)
+	return reasonNone, ""
 }
 
 // protection keeps what would be lost for good. It is asked after a responder has had its chance, and not if that one has evacuated the pod.

@@ -176,6 +176,16 @@ func answerCases() []reasonCase {
 		answer("Overloaded", drain.Wait, drain.ServerOverloaded),
 		answer("Unknown", drain.Wait, drain.NoAnswer),
 		answer("Rejected", drain.Block, "EvictionRejected"),
+		{name: "answer of an operator that begins to act", action: drain.Wait, reason: "OperatorAtWork", parts: []string{"asks to wait (429): because"},
+			set: func(c *planCase) {
+				c.Nodes[0].Attempts = map[types.UID]drain.Answer{"uid-p": {Verdict: "AdmissionDenied", Code: 429, Message: "because"}}
+			}},
+		{name: "an operator that has acted", action: drain.Wait, reason: "OperatorAtWork", parts: []string{"its annotations changed"},
+			set: func(c *planCase) {
+				c.addBudgets(planBudget("web", 1, 1, 1))
+				c.Nodes[0].Attempts = map[types.UID]drain.Answer{"uid-p": {Verdict: "BudgetExhausted", Code: 429}}
+				c.Nodes[0].Acted = map[types.UID]string{"uid-p": "its annotations"}
+			}},
 	}
 }
 
@@ -193,8 +203,9 @@ func TestEveryReasonOfPodsHasItsCause(t *testing.T) {
 			if rc.action != drain.Evict && p.Message == "" {
 				t.Error("got no message, want one for each pod that stays")
 			}
-			if (p.Step != "") != (rc.action == drain.Evict) {
-				t.Errorf("got step %q with action %s, want one for pods that leave alone", p.Step, p.Action)
+			asked := rc.action == drain.Block && len(p.Budgets) > 0 && c.Nodes[0].Attempts == nil
+			if (p.Step != "") != (rc.action == drain.Evict || asked) {
+				t.Errorf("got step %q with action %s, want one for pods that leave or are asked alone", p.Step, p.Action)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ package drain
 // empty Reason stands with pods that can leave now. Besides the constants of this package a Reason is one of
 //
 //   - of pods that are not waited for: MirrorPod, DaemonSetPod, Terminal, ToleratesCordon, Bounced, SkippedByRule
-//   - of pods that are waited for: WaitingForCompletion, WaitingForHook
+//   - of pods that are waited for: WaitingForCompletion, WaitingForHook, OperatorAtWork
 //   - of pods that block: FinalizersRemain, NodeUnreachable, StuckTerminating, MultipleBudgets, EvictionRejected, NowhereToGo,
 //     LastReplica, QuorumMember, UnhealthyProtected
 //   - of nodes and sets: PodUnhealthy, DataLoss, DeadlinePassed, SettleWindow, VolumeAttached, LeaseNotRenewed, HoldExpired,
@@ -42,6 +42,7 @@ const (
 	NoAnswer                   Reason = "NoAnswer"             // the server failed, or its answer was lost: asked again later
 	ServerOverloaded           Reason = "ServerOverloaded"     // the server asked for less
 	WindowClosed               Reason = "WindowClosed"         // no window is open
+	reasonOperatorAtWork       Reason = "OperatorAtWork"       // refused, and an operator seems to act on that
 
 	// Blocked: somebody has to do something, or an escalation step comes.
 

@@ -43,7 +43,8 @@ type schedBudget struct {
 	flying int
 	limit  int // of evictions under way
 	closed schedBackoff
-	reason Reason // why it is closed
+
+	acceptedAt time.Time // when the server last accepted an eviction of this process
 }
 
 // budget returns the record of a budget.
@@ -115,7 +116,7 @@ func (s *Scheduler) admit(b *schedBudget, node string, pod PodRef, now time.Time
 		return &refusal{BudgetExhausted, schedRecheck, fmt.Sprintf("budget %q is not known yet", b.name)}
 	}
 	if wait := b.closed.wait(now); wait > 0 {
-		return &refusal{b.reason, wait, fmt.Sprintf("the server refused an eviction under budget %q: %s", b.name, b.have())}
+		return &refusal{b.closed.reason, wait, fmt.Sprintf("the server refused an eviction under budget %q: %s", b.name, b.have())}
 	}
 	status := &b.seen.Status
 	if status.ObservedGeneration < b.seen.Generation {
@@ -147,7 +148,7 @@ func (s *Scheduler) admit(b *schedBudget, node string, pod PodRef, now time.Time
 func (s *Scheduler) crowded(b *schedBudget) *refusal {
 	switch {
 	case b.closed.steps > 0 && b.flying > 0:
-		return &refusal{b.reason, s.later(len(b.wants)),
+		return &refusal{b.closed.reason, s.later(len(b.wants)),
 			fmt.Sprintf("the server refused an eviction under budget %q; one at a time tries whether it still does", b.name)}
 	case b.flying >= b.limit && b.limit < s.o.PerBudget:
 		return &refusal{BudgetContended, s.later(len(b.wants)),
@@ -175,6 +176,17 @@ func (s *Scheduler) paced(b *schedBudget, free int, now time.Time) bool {
 	}
 	work = min(work, free) + b.flying
 	return there >= max(1, (work+perConflict-1)/perConflict)
+}
+
+// stuckFrom returns the time from which the status of the budget counts as stuck: the server has then refused every
+// pod for a while, and no eviction of this process is the cause. Until then a change is expected, and a pod that is
+// asked to leave would only be refused.
+func (b *schedBudget) stuckFrom() time.Time {
+	stuck := b.since.Add(budgetFirst)
+	if own := b.acceptedAt.Add(budgetMost); own.After(stuck) {
+		return own
+	}
+	return stuck
 }
 
 // have says how the budget's pods are.
@@ -206,7 +218,7 @@ func (s *Scheduler) answered(t *ticket, a Answer, now time.Time) {
 	u.flying = false
 	switch a.Verdict {
 	case verdictAccepted:
-		u.spentAt = now
+		u.spentAt, b.acceptedAt = now, now
 		if t.number > b.closed.raised {
 			b.closed.reset(t.number)
 			b.limit = min(b.limit+1, s.o.PerBudget)
@@ -232,12 +244,12 @@ func (s *Scheduler) refused(t *ticket, a Answer, now time.Time) {
 	}
 	switch a.Verdict {
 	case verdictBudgetStale:
-		b.reason = BudgetStale
+		b.closed.reason = BudgetStale
 	case verdictBudgetContended:
-		b.reason = BudgetContended
+		b.closed.reason = BudgetContended
 		b.limit = max(1, min(b.limit, b.flying+1)/2)
 	default:
-		b.reason = BudgetExhausted
+		b.closed.reason = BudgetExhausted
 	}
 	if changed {
 		b.closed.reopen()

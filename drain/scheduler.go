@@ -202,6 +202,19 @@ func (s *Scheduler) dips() map[types.NamespacedName]Dip {
 	return out
 }
 
+// stuckBudgets returns, for each budget that allows no eviction, the time from which it counts as stuck.
+func (s *Scheduler) stuckBudgets() map[types.NamespacedName]time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[types.NamespacedName]time.Time{}
+	for key, b := range s.budgets {
+		if b.seen != nil && (b.seen.Status.DisruptionsAllowed <= 0 || b.seen.Status.ObservedGeneration < b.seen.Generation) {
+			out[key] = b.stuckFrom()
+		}
+	}
+	return out
+}
+
 // left notes that a pod is seen terminating or gone.
 func (s *Scheduler) left(pod PodRef) {
 	s.mu.Lock()
@@ -209,6 +222,18 @@ func (s *Scheduler) left(pod PodRef) {
 	if u := s.units[pod]; u != nil && !u.left {
 		u.left, u.leftAt = true, u.budget.version
 	}
+}
+
+// takeAsk gives the right to send an eviction that the budget does not allow. It leaves half of the rate, and half of
+// the evictions that may be under way, to pods that can leave.
+func (s *Scheduler) takeAsk(node string, pod PodRef) (*ticket, *refusal) {
+	s.mu.Lock()
+	free := float64(s.bucket.fill(s.tick())) > s.bucket.burst/2 && len(s.flying) < (s.o.InFlight+1)/2
+	s.mu.Unlock()
+	if !free {
+		return nil, &refusal{WaitingForRate, s.later(0), "evictions that their budgets allow come first"}
+	}
+	return s.take(node, pod, types.NamespacedName{})
 }
 
 // take gives the right to evict a pod of the node now, or says why not. An empty budget means that none guards the pod. It

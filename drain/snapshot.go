@@ -23,6 +23,9 @@ type Snapshot struct {
 	Spent map[types.NamespacedName]int
 	// Dips holds budgets that expect fewer pods than a moment ago. Nil is fine.
 	Dips map[types.NamespacedName]Dip
+	// Stuck holds the budgets that allow no eviction, with the time from which no change of theirs is expected: from then
+	// on the server is asked about their pods all the same. Nil means that none is known to be stuck.
+	Stuck map[types.NamespacedName]time.Time
 	// DaemonSets are the DaemonSets that exist, by UID. Nil means not known: every pod of one then counts as wanted.
 	DaemonSets map[types.UID]bool
 	// Claims and Volumes resolve what pods have mounted; needed for the volume stage and for [Policy].Removal.
@@ -54,6 +57,11 @@ type NodeView struct {
 	Hooks map[types.UID]HookState
 	// Attempts holds, by pod UID, the server's last answer to an eviction that was not accepted, while it is still to be believed.
 	Attempts map[types.UID]Answer
+	// Asked holds, by pod UID, when the server first answered an eviction, or a deletion, without accepting it.
+	Asked map[types.UID]time.Time
+	// Acted holds, by pod UID, what has changed since the server refused the pod's last eviction, such as "its
+	// annotations": an operator may be at work.
+	Acted map[types.UID]string
 	// PoweredOff says that the machine is proven to be off.
 	PoweredOff bool
 }
@@ -83,7 +91,9 @@ type PodPlan struct {
 	Guarded bool
 	// Tier is the pod's place in the order.
 	Tier int32
-	// Step is the means that is used now; GracePeriodSeconds goes with it, nil for the pod's own.
+	// Step is the means that is used now; GracePeriodSeconds goes with it, nil for the pod's own. StepEvict beside the
+	// Action Block or Wait means that an eviction is sent though the pod's budget allows none: operators take it as a
+	// signal, and the server's answer decides.
 	Step               Step
 	GracePeriodSeconds *int64
 	// Hook is the responder to be asked, for action Hook; HookSilence how long it may be silent.

@@ -240,6 +240,8 @@ func (p *pass) view(hooks map[types.UID]HookState) NodeView {
 func (p *pass) snapshot(ctx context.Context) (Snapshot, error) {
 	v := p.view(p.memory.hookStates())
 	v.PoweredOff = p.poweredOff(ctx)
+	v.Asked, v.Acted = p.memory.recordChanges(v.Pods, p.d.o.Cache.Budgets)
+	v.Attempts = p.memory.answers(p.now)
 	s, err := p.d.snapshotOf(p.r.Policy, v)
 	p.memory.users(s)
 	return s, err
@@ -281,7 +283,7 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
 	}
 	d.scheduler.observe(s.Budgets)
-	s.Spent, s.Dips = d.scheduler.spent(), d.scheduler.dips()
+	s.Spent, s.Dips, s.Stuck = d.scheduler.spent(), d.scheduler.dips(), d.scheduler.stuckBudgets()
 	d.owners(&s)
 	if err := d.volumes(&s, policy); err != nil {
 		return s, err

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/drain"
@@ -80,12 +83,77 @@ func TestLadderIsAnnouncedAndThenClimbed(t *testing.T) {
 			if len(st.Forced) != 1 || len(st.Evicted) != 3 || st.Forced[0].UID != calls[0].UID {
 				t.Errorf("got %s, want the deleted pod forced and all 3 evicted", stageLine(st))
 			}
-			if n := len(s.evictions()); n != 2 {
-				t.Errorf("evictions: got %d, want 2: the third would have been refused", n)
+			if n := len(s.accepted()); n != 2 {
+				t.Errorf("evictions that were accepted: got %d, want 2", n)
+			}
+			if asked := s.evictions()[2:]; len(asked) < 3 || len(asked) > 7 || asked[0].Started.Sub(began) > time.Second {
+				t.Errorf("evictions under the budget that allows none: got %v, want one at once, and more at growing times", asked)
 			}
 			s.wants(s.phase(r, time.Hour, drain.Drained), drain.Drained, "", drain.OutcomeForced)
 		})
 	}
+}
+
+// R-DR-03: no pod is deleted before the server has refused its eviction, and then had 10 s for an operator to act on that. It
+// holds for a budget that may allow again as well, and for a pod that the policy protects.
+func TestNoDeletionBeforeAnEviction(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.stuck()
+		s.web("pair", 2, "n1", "n2")
+		s.c.AddBudget(draintest.MinAvailable("default", "pair", "1", map[string]string{"app": "pair"}))
+		s.c.SetReady("default", "pair-00002", false)
+		s.c.AddPod("default", "alone", "n1")
+		s.sleep(time.Second)
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: 2 * time.Second, Step: drain.StepDelete}}
+		})
+		s.phase(r, time.Hour, drain.Drained)
+		refused := map[types.UID]time.Time{}
+		for _, call := range s.evictions() {
+			if _, ok := refused[call.UID]; !ok && call.Err != nil {
+				refused[call.UID] = call.Answered
+			}
+		}
+		deleted := s.c.Log(draintest.Delete)
+		for _, call := range deleted {
+			if at, ok := refused[call.UID]; !ok || call.Started.Sub(at) < 10*time.Second {
+				t.Errorf("got %s; its eviction was refused: %t, at %s; want it 10 s earlier", call, ok, at)
+			}
+		}
+		if len(deleted) != 2 {
+			t.Errorf("deletions: got %v, want those of the two pods that budgets hold", deleted)
+		}
+	})
+}
+
+// R-DR-03: a budget that allows none is asked at once all the same. What an operator then changes of the pod is told, and a budget that
+// opens lets the pod go at once.
+func TestRefusedEvictionIsASignal(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.stuck()
+		began := time.Now()
+		r := s.request("n1")
+		st := s.until(r, time.Minute, "one pod", func(st drain.Status) bool { return st.Counts.Remaining == 1 })
+		calls := slices.DeleteFunc(s.evictions(), func(c draintest.Call) bool { return c.Err == nil })
+		if len(calls) != 1 || calls[0].Started.Sub(began) > time.Second {
+			t.Fatalf("refused evictions: got %v, want one at once", calls)
+		}
+		s.wants(st, drain.Draining, drain.BudgetNeverAllows, drain.OutcomeBlocked)
+		s.c.UpdatePod("default", "stuck-00001", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"operator.example.com/moves": "yes"}
+		})
+		s.sleep(time.Second)
+		st = s.pass(r)
+		if b := st.Blockers[0]; b.Action != drain.Wait || b.Reason != "OperatorAtWork" || !strings.Contains(b.Message, "its annotations changed") {
+			t.Errorf("got %+v, want it to wait for an operator", b)
+		}
+		s.c.UpdateBudget("default", "stuck", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable.IntVal = 0 })
+		s.sleep(time.Second)
+		s.pass(r)
+		if n := len(s.accepted()); n != 3 {
+			t.Errorf("accepted evictions: got %d, want that of the pod too", n)
+		}
+	})
 }
 
 // taint is the effect of the taint that forces pods off n1, or nothing.

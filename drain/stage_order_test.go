@@ -63,10 +63,10 @@ func TestTierDeadlineLetsTheNextTierGo(t *testing.T) {
 			r.Policy.Rules, r.Policy.TierDeadline = []drain.Rule{stageTier("db", 7)}, 15*time.Minute
 		})
 		st := s.pass(r)
-		if len(s.evictions()) != 2 || st.Outcome != "" {
-			t.Errorf("first pass: got %d evictions, outcome %q, want the 2 peers of the blocked pod and none yet", len(s.evictions()), st.Outcome)
+		if len(s.accepted()) != 2 || st.Outcome != "" {
+			t.Errorf("first pass: got %d evictions, outcome %q, want the 2 peers of the blocked pod and none yet", len(s.accepted()), st.Outcome)
 		}
-		s.until(r, time.Hour, "the next tier", func(drain.Status) bool { return len(s.evictions()) == 3 })
+		s.until(r, time.Hour, "the next tier", func(drain.Status) bool { return len(s.accepted()) == 3 })
 		if took := time.Since(began); took != 15*time.Minute {
 			t.Errorf("next tier: got it after %s, want 15m0s", took)
 		}

@@ -215,7 +215,7 @@ func TestProofThatHeedsNoContextIsCutOff(t *testing.T) {
 			}
 			s.sleep(10 * time.Second)
 		}
-		if n := len(s.evictions()); n != 4 || deaf.calls.Load() != 1 {
+		if n := len(s.accepted()); n != 4 || deaf.calls.Load() != 1 {
 			t.Errorf("got %d evictions and %d calls, want 4 of the pods that can leave, and 1", n, deaf.calls.Load())
 		}
 	})

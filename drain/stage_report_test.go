@@ -91,6 +91,10 @@ func TestMetricsTellWhatIsStuck(t *testing.T) {
 		if want := map[drain.Reason]int{drain.BudgetNeverAllows: 2, drain.Unmanaged: 1}; !maps.Equal(m.blocked, want) {
 			t.Errorf("blocked by reason: got %v, want %v", m.blocked, want)
 		}
+		if n := m.answers["BudgetExhausted 429"]; n < 2 || n > 2*4 { // its budget allows none: each of two pods is asked now and then
+			t.Errorf("refused evictions: got %d, want some for each of two pods", n)
+		}
+		delete(m.answers, "BudgetExhausted 429")
 		if want := map[string]int{"Accepted 201": 2, "Unknown 500": 1}; !maps.Equal(m.answers, want) {
 			t.Errorf("answers by code: got %v, want %v", m.answers, want)
 		}

@@ -150,6 +150,11 @@ func (s *stageTest) clean(name string) {
 	}
 }
 
+// accepted are the evictions that were accepted.
+func (s *stageTest) accepted() []draintest.Call {
+	return slices.DeleteFunc(s.evictions(), func(c draintest.Call) bool { return c.Err != nil })
+}
+
 // wants fails the test unless the status has this phase, reason and outcome.
 func (s *stageTest) wants(st drain.Status, phase drain.Phase, reason drain.Reason, outcome drain.Outcome) {
 	s.Helper()

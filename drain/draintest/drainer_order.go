@@ -88,10 +88,18 @@ func neverAllows(y *yard) {
 	if b.Since.IsZero() || b.Since.After(time.Now()) {
 		y.errorf("since: got %v, want when it was first seen", b.Since)
 	}
+	asked := 0
 	for _, call := range y.Plot().Log(Evict) {
-		if call.UID == b.UID && call.Wrote {
+		if call.UID != b.UID {
+			continue
+		}
+		asked++
+		if call.Wrote {
 			y.errorf("got %v, want the pod to stay", call)
 		}
+	}
+	if asked == 0 {
+		y.errorf("evictions of the pod: got none, want it asked all the same, as operators take one for a signal")
 	}
 	y.onlyPlanned(node)
 	y.release(r)
