@@ -24,8 +24,13 @@
 // # Promise
 //
 //   - A node is cordoned, with the holder's mark in the same write, before the first pod is asked to leave.
-//   - Pods leave by eviction, so that budgets are kept by the server. Nothing else is done unless [Policy].Escalation allows it,
-//     step by step, each announced with its time. A grace period of 0 is used only with proof that the machine is off.
+//   - Pods leave by eviction, so that budgets are kept by the server. Nothing else is done unless [Policy].Escalation
+//     allows it, step by step, each announced with its time, and no pod is deleted before its eviction was refused. A
+//     grace period of 0 is used only with proof that the machine is off.
+//   - The server is asked about every pod, also about one whose budget allows none: operators take an eviction for a
+//     signal to move their pod. Such a pod is asked at once where its budget can never allow it, and otherwise when the
+//     budget has not changed for 10 s (two minutes after an eviction of this process); then 10 s later, and later and
+//     later, up to two minutes. A change of its budget, its labels or its readiness brings the next time forward.
 //   - Only a pod whose UID is on the node in the plan of this very pass is evicted, with the UID as precondition.
 //   - A pod that cannot leave never stops its neighbours, and is reported with a typed [Reason], its budget, and since when.
 //   - Drained means: nothing that has to leave is on the node, for the whole settle time, confirmed by a consistent read.
@@ -104,9 +109,9 @@
 //     the first eviction, and the node stays cordoned. The same goes for answers of the server that Helper takes for the end of the drain.
 //   - A pod that is already ending is waited for, not evicted again. One that has succeeded or failed is ignored, not evicted and
 //     waited for, unless [Policy].DeleteFinished is set.
-//   - Nothing is polled: pods, nodes and budgets are watched, and an eviction that was refused is tried again when a watch says that it
-//     may be accepted, and without that at growing intervals of up to 2 minutes. No zero value means at once, again and again, or with
-//     no time to end.
+//   - Nothing is polled each 5 s: pods, nodes and budgets are watched, and an eviction that was refused is tried again
+//     when a watch says that it may be accepted, and without that at growing intervals of up to 2 minutes. No zero
+//     value means at once, again and again, or with no time to end.
 //   - Evictions under one PodDisruptionBudget go one after the other, over all nodes of a [Scheduler], unless there are many: the API server sleeps
 //     for half a second where two meet at a budget. One that takes more than a second holds no other back.
 //   - Pods are known by UID: one that was created anew under the same name, on this node or another, is never taken for the one to leave.

@@ -191,7 +191,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 func (m *memory) refused(uid types.UID, a Answer, now time.Time) {
 	last := m.attempts[uid]
 	last.answer, last.last, last.until = a, now, time.Time{}
-	if last.first.IsZero() && a.Code != 0 {
+	if last.first.IsZero() && a.Code != 0 && a.Verdict != verdictOverloaded {
 		last.first = now
 	}
 	m.attempts[uid] = last

@@ -130,6 +130,9 @@ func (n *nodePass) hold(w *podWork, a Answer) {
 	action, reason, text := a.meaning()
 	if what := n.view.Acted[w.UID]; what != "" && (a.ofBudget() || a.Verdict == verdictAdmissionDenied) {
 		text = fmt.Sprintf("the server refused its eviction (%d), and %s changed since: an operator may be at work", a.Code, what)
+		if a.Message != "" {
+			text += "; the answer was: " + a.Message
+		}
 		w.decide(Wait, reasonOperatorAtWork, text)
 		return
 	}

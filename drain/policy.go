@@ -184,7 +184,8 @@ type Step string
 const (
 	// StepEvict asks the eviction API. It is always the first and needs no [Escalation].
 	StepEvict Step = "Evict"
-	// StepDelete deletes the pod, past every budget.
+	// StepDelete deletes the pod, past every budget. It comes no earlier than 10 s after the server has answered, and
+	// refused, an eviction of the pod: an operator may take that for a signal.
 	StepDelete Step = "Delete"
 	// StepOutOfService taints the node node.kubernetes.io/out-of-service:NoExecute, so that pods and volumes are forced off it. It is
 	// used only when [Options].PoweredOff proves that the machine is off, and the taint goes with the release.
