@@ -210,23 +210,16 @@ func (n *nodePass) spend(w *podWork) {
 		return
 	}
 	w.decide(w.budget.refusal(podReady(w.pod)))
-	if n.asksAnyway(w) {
-		n.ask(w)
+	// The server is asked all the same before a pod is deleted, and where no change of the budget is expected.
+	_, asked := n.view.Asked[w.UID]
+	stuck, known := n.s.Stuck[types.NamespacedName{Namespace: w.Namespace, Name: w.budget.pdb.Name}]
+	known = known && w.budget.given == 0 && w.budget.spent == 0
+	if known {
+		n.wake(stuck)
 	}
-}
-
-// asksAnyway reports whether the server is asked about a pod whose budget allows none: where no change of the budget is
-// expected, and before a pod is deleted.
-func (n *nodePass) asksAnyway(w *podWork) bool {
-	if _, asked := n.view.Asked[w.UID]; w.urgent && !asked {
-		return true
+	if w.urgent && !asked || known && !n.now.Before(stuck) {
+		w.askAnyway(n.grace(w.pod, nil))
 	}
-	stuck, ok := n.s.Stuck[types.NamespacedName{Namespace: w.Namespace, Name: w.budget.pdb.Name}]
-	if !ok || w.budget.given > 0 || w.budget.spent > 0 {
-		return false
-	}
-	n.wake(stuck)
-	return !n.now.Before(stuck)
 }
 
 // refusal says why the budget does not let a pod go now.

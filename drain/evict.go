@@ -108,7 +108,7 @@ func (p *pass) evictable() []candidate {
 	var queue, asked []candidate
 	for i := range p.plan.Pods {
 		switch pod := &p.plan.Pods[i]; {
-		case pod.asks():
+		case pod.asksAnyway():
 			asked = append(asked, candidate{pod, true})
 		case pod.Action == Evict && pod.Step != StepOutOfService:
 			queue = append(queue, candidate{pod, false})
@@ -143,14 +143,16 @@ func budgetFor(pod *PodPlan) types.NamespacedName {
 
 // launch starts up to n evictions from the queue, and returns what is left of it, and when the scheduler may have something for that. A budget that has
 // refused one pod is not asked about the next.
-func (p *pass) launch(ctx context.Context, queue []candidate, n int, answers chan<- eviction) (rest []candidate, started int, after time.Duration) {
+func (p *pass) launch(
+	ctx context.Context, queue []candidate, n int, answers chan<- eviction,
+) (rest []candidate, started int, after time.Duration) {
 	refusals := map[types.NamespacedName]*refusal{}
 	for _, plan := range queue {
 		if started >= n {
 			rest = append(rest, plan)
 			continue
 		}
-		pod := p.present(plan.PodPlan)
+		pod := presentPod(p.d.o.Cache, p.node.Name, plan.PodPlan)
 		if pod == nil {
 			continue
 		}
@@ -167,8 +169,8 @@ func (p *pass) launch(ctx context.Context, queue []candidate, n int, answers cha
 	return rest, started, after
 }
 
-// requestTicket asks the scheduler for the right to send one eviction. What it refuses becomes the pod's reason, but for
-// a pod that is only asked: that one has a reason of its own.
+// requestTicket asks the scheduler for the right to send one eviction. What it refuses becomes the pod's reason, but
+// for a pod that is only asked: that one has a reason of its own.
 func (p *pass) requestTicket(plan candidate, refusals map[types.NamespacedName]*refusal) (*ticket, *refusal) {
 	if plan.asks {
 		return p.d.scheduler.takeAsk(p.node.Name, plan.PodRef)
@@ -188,10 +190,11 @@ func (p *pass) requestTicket(plan candidate, refusals map[types.NamespacedName]*
 	return nil, refused
 }
 
-// present returns the planned pod as the cache has it now, or nil if it is not that pod, not on this node, or leaving already.
-func (p *pass) present(plan *PodPlan) *corev1.Pod {
-	pod := p.d.o.Cache.Pod(plan.Namespace, plan.Name)
-	if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != p.node.Name || pod.DeletionTimestamp != nil {
+// presentPod returns the planned pod as the cache has it now, or nil if it is not that pod, not on the node, or leaving
+// already.
+func presentPod(cache Cache, node string, plan *PodPlan) *corev1.Pod {
+	pod := cache.Pod(plan.Namespace, plan.Name)
+	if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != node || pod.DeletionTimestamp != nil {
 		return nil
 	}
 	return pod
@@ -242,7 +245,7 @@ func (p *pass) settleAnswer(e eviction) {
 		f(e.answer.Verdict, e.answer.Code, e.took)
 	}
 	if e.shared() {
-		p.memory.refused(e.plan.UID, e.answer, p.now)
+		p.memory.noteRefusal(e.plan.UID, e.answer, p.now)
 	} else {
 		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, e.sent, p.now)
 	}

@@ -180,15 +180,15 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}
 			m.returns.evicted(pod, sent)
 		}
-		m.refused(ref.UID, a, now)
+		m.noteRefusal(ref.UID, a, now)
 		last := m.attempts[ref.UID]
 		last.until, last.tries = now.Add(max(a.RetryAfter, fallback(last.tries))), last.tries+1
 		m.attempts[ref.UID] = last
 	}
 }
 
-// refused takes in an answer that holds the pod no longer than the scheduler says.
-func (m *memory) refused(uid types.UID, a Answer, now time.Time) {
+// noteRefusal takes in an answer that holds the pod no longer than the scheduler says.
+func (m *memory) noteRefusal(uid types.UID, a Answer, now time.Time) {
 	last := m.attempts[uid]
 	last.answer, last.last, last.until = a, now, time.Time{}
 	if last.first.IsZero() && a.Code != 0 && a.Verdict != verdictOverloaded {

@@ -91,27 +91,28 @@ func (m *memory) recordChanges(
 }
 
 // deletesLater reports whether a step that is due has to wait for an eviction: one that was not asked yet, or not
-// for long enough.
-func (n *nodePass) deletesLater(w *podWork) bool {
-	first, ok := n.view.Asked[w.UID]
+// for long enough. Then deleteAt is when it comes.
+func (w *podWork) deletesLater(asked map[types.UID]time.Time, now time.Time) bool {
+	first, ok := asked[w.UID]
 	if !ok {
 		return true
 	}
-	if end := first.Add(askedFor); n.now.Before(end) {
+	end := first.Add(askedFor)
+	if now.Before(end) {
 		w.deleteAt = end
-		n.wake(end)
 		return true
 	}
 	return false
 }
 
-// ask has an eviction sent though it will hardly be accepted. Action and reason stay until the server has answered.
-func (n *nodePass) ask(w *podWork) {
-	w.Step, w.GracePeriodSeconds = StepEvict, n.grace(w.pod, nil)
+// askAnyway has an eviction sent though it will hardly be accepted. Action and reason stay until the server has
+// answered.
+func (w *podWork) askAnyway(grace *int64) {
+	w.Step, w.GracePeriodSeconds = StepEvict, grace
 }
 
-// asks reports whether an eviction is sent though the pod's budget allows none.
-func (p *PodPlan) asks() bool {
+// asksAnyway reports whether an eviction is sent though the pod's budget allows none.
+func (p *PodPlan) asksAnyway() bool {
 	return p.Step == StepEvict && p.Action != Evict
 }
 
@@ -129,7 +130,8 @@ func (a Answer) ofBudget() bool {
 func (n *nodePass) hold(w *podWork, a Answer) {
 	action, reason, text := a.meaning()
 	if what := n.view.Acted[w.UID]; what != "" && (a.ofBudget() || a.Verdict == verdictAdmissionDenied) {
-		text = fmt.Sprintf("the server refused its eviction (%d), and %s changed since: an operator may be at work", a.Code, what)
+		text = fmt.Sprintf("the server refused its eviction (%d), and %s changed since: an operator may be at work",
+			a.Code, what)
 		if a.Message != "" {
 			text += "; the answer was: " + a.Message
 		}
@@ -154,7 +156,8 @@ func (n *nodePass) hold(w *podWork, a Answer) {
 }
 
 // meaning says what an answer means for the pod. Admission that answers with code 429 asks to wait, as that of KubeVirt
-// does for a machine that it begins to migrate. No answer may be an eviction that was accepted: the pod is asked for again later.
+// does for a machine that it begins to migrate. No answer may be an eviction that was accepted: the pod is asked for
+// again later.
 func (a Answer) meaning() (Action, Reason, string) {
 	switch a.Verdict {
 	case verdictAccepted:

@@ -53,24 +53,10 @@ func (ws planWindows) state(t time.Time) (open bool, next time.Time) {
 	return false, ws.openFrom(t)
 }
 
-// confineAsk lets a pod that can hardly leave be asked inside the windows alone.
-func (n *nodePass) confineAsk(w *podWork) {
-	end, open := n.windows.at(n.now)
-	if open {
-		n.wake(end)
-		return
-	}
-	w.Step, w.GracePeriodSeconds = "", nil
-	n.wake(n.windows.openFrom(n.now))
-}
-
 // confine holds back what would start outside the windows. What is under way goes on.
 func (n *nodePass) confine(w *podWork) {
-	if w.asks() {
-		n.confineAsk(w)
-		return
-	}
-	if w.Action != Evict && (w.Action != Hook || !w.fresh) {
+	asks := w.asksAnyway()
+	if w.Action != Evict && !asks && (w.Action != Hook || !w.fresh) {
 		return
 	}
 	end, open := n.windows.at(n.now)
@@ -80,6 +66,10 @@ func (n *nodePass) confine(w *podWork) {
 	}
 	opens := n.windows.openFrom(n.now)
 	n.wake(opens)
+	if asks {
+		w.Step, w.GracePeriodSeconds = "", nil
+		return
+	}
 	message := "no window is open, and none follows"
 	w.Next, w.NextAt = "", time.Time{}
 	if !opens.IsZero() {

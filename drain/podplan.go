@@ -128,7 +128,8 @@ func (n *nodePass) settle(w *podWork) {
 	if due == nil {
 		reason, message = n.obstacle(w)
 	}
-	if due != nil && n.deletesLater(w) {
+	if due != nil && w.deletesLater(n.view.Asked, n.now) {
+		n.wake(w.deleteAt)
 		due, w.urgent = nil, true
 	}
 	answer, held := n.view.Attempts[w.UID]
@@ -148,7 +149,7 @@ func (n *nodePass) settle(w *podWork) {
 	case budgetReason != reasonNone:
 		w.decide(Block, budgetReason, budgetMessage)
 		if !w.gated {
-			n.ask(w)
+			w.askAnyway(n.grace(w.pod, nil))
 		}
 	case w.gated:
 		n.waitForOrder(w)

@@ -116,7 +116,8 @@ func (s *Scheduler) admit(b *schedBudget, node string, pod PodRef, now time.Time
 		return &refusal{BudgetExhausted, schedRecheck, fmt.Sprintf("budget %q is not known yet", b.name)}
 	}
 	if wait := b.closed.wait(now); wait > 0 {
-		return &refusal{b.closed.reason, wait, fmt.Sprintf("the server refused an eviction under budget %q: %s", b.name, b.have())}
+		return &refusal{b.closed.reason, wait,
+			fmt.Sprintf("the server refused an eviction under budget %q: %s", b.name, b.have())}
 	}
 	status := &b.seen.Status
 	if status.ObservedGeneration < b.seen.Generation {

@@ -188,31 +188,22 @@ func (s *Scheduler) spent() map[types.NamespacedName]int {
 	return out
 }
 
-// dips are the budgets that expect fewer pods than a moment ago.
-func (s *Scheduler) dips() map[types.NamespacedName]Dip {
+// budgetTimes returns the budgets that expect fewer pods than a moment ago, and for each budget that allows no eviction
+// the time from which it counts as stuck.
+func (s *Scheduler) budgetTimes() (dips map[types.NamespacedName]Dip, stuck map[types.NamespacedName]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.tick()
-	out := map[types.NamespacedName]Dip{}
+	dips, stuck = map[types.NamespacedName]Dip{}, map[types.NamespacedName]time.Time{}
 	for key, b := range s.budgets {
 		if now.Before(b.dip.Until) {
-			out[key] = b.dip
+			dips[key] = b.dip
 		}
-	}
-	return out
-}
-
-// stuckBudgets returns, for each budget that allows no eviction, the time from which it counts as stuck.
-func (s *Scheduler) stuckBudgets() map[types.NamespacedName]time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := map[types.NamespacedName]time.Time{}
-	for key, b := range s.budgets {
 		if b.seen != nil && (b.seen.Status.DisruptionsAllowed <= 0 || b.seen.Status.ObservedGeneration < b.seen.Generation) {
-			out[key] = b.stuckFrom()
+			stuck[key] = b.stuckFrom()
 		}
 	}
-	return out
+	return dips, stuck
 }
 
 // left notes that a pod is seen terminating or gone.

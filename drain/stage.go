@@ -283,7 +283,8 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
 	}
 	d.scheduler.observe(s.Budgets)
-	s.Spent, s.Dips, s.Stuck = d.scheduler.spent(), d.scheduler.dips(), d.scheduler.stuckBudgets()
+	s.Spent = d.scheduler.spent()
+	s.Dips, s.Stuck = d.scheduler.budgetTimes()
 	d.owners(&s)
 	if err := d.volumes(&s, policy); err != nil {
 		return s, err

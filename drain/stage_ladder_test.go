@@ -94,8 +94,8 @@ func TestLadderIsAnnouncedAndThenClimbed(t *testing.T) {
 	}
 }
 
-// R-DR-03: no pod is deleted before the server has refused its eviction, and then had 10 s for an operator to act on that. It
-// holds for a budget that may allow again as well, and for a pod that the policy protects.
+// R-DR-03: no pod is deleted before the server has refused its eviction, and then had 10 s for an operator to act on
+// that. It holds for a budget that may allow again as well, and for a pod that the policy protects.
 func TestNoDeletionBeforeAnEviction(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		s.stuck()
@@ -126,8 +126,8 @@ func TestNoDeletionBeforeAnEviction(t *testing.T) {
 	})
 }
 
-// R-DR-03: a budget that allows none is asked at once all the same. What an operator then changes of the pod is told, and a budget that
-// opens lets the pod go at once.
+// R-DR-03: a budget that allows none is asked at once all the same. What an operator then changes of the pod is told,
+// and a budget that opens lets the pod go at once.
 func TestRefusedEvictionIsASignal(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.stuck()

@@ -173,7 +173,8 @@ func TestPodThatMayNotLeaveIsNamedAtOnce(t *testing.T) {
 		t.Errorf("got outcome %q for reason %q, want %q for %q", n.Outcome, n.Reason, drain.OutcomeBlocked, drain.BudgetNeverAllows)
 	}
 	all, accepted := evictions(t, audited(t, user))
-	// A pod whose budget never allows is asked at once, one whose budget allows none for now after 10 s; then twice as late each time.
+	// A pod whose budget never allows is asked at once, one whose budget allows none for now after 10 s; then twice as
+	// late each time.
 	most := 4 + 2*(2+int(time.Since(begun)/(10*time.Second)))
 	if len(all) <= 4 || len(all) > most || len(accepted) != 4 {
 		t.Errorf("%d evictions were asked for and %d accepted, want 5 to %d and 4:%s", len(all), len(accepted), most, describe(all))
