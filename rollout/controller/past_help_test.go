@@ -23,7 +23,7 @@ func broken() controllertest.Behavior {
 	}}
 }
 
-// What "A node that is past help" of docs/operating.md says: a Rollout that is deleted waits for a broken node as long as nobody has given that up, and then its
+// What "A node that is past help" of docs/upgrading.md says: a Rollout that is deleted waits for a broken node as long as nobody has given that up, and then its
 // shadow stays until somebody takes its finalizer away. After that the node is nobody's.
 func TestDeletedRolloutWaitsForABrokenNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@
 //   - Two controllers and their agents with the arguments, accounts, roles and policies of the manifests use every right that they have, and are denied none: the audit log of
 //     the server is held against the roles after they have lived through all that they are for. So it is with machines.
 //   - Each request comes to the share of the server that is meant for it.
-//   - Every metric, label and value in the alerts, on the dashboard and in docs/operating.md is exported, and every alert has its page in docs/runbooks. Over the series of
+//   - Every metric, label and value in the alerts, on the dashboard and in docs/monitoring.md is exported, and every alert has its page in docs/runbooks. Over the series of
 //     outages, Prometheus' own engine raises the alerts that are meant, when they are meant, over a lead that changes hands.
 //   - The Deployment of the controller is updated to its end by a real scheduler and controller manager, where the system's priorities are scarce.
 //

@@ -23,7 +23,7 @@ import (
 	rollout "github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A host is a node whose agent has the certificate of its kubelet, and who does what docs/operating.md says.
+// A host is a node whose agent has the certificate of its kubelet, and who does what docs/host-agent.md says.
 type host struct {
 	*cluster
 	*e2e.Agent
@@ -39,7 +39,7 @@ func newHost(t *testing.T, c *cluster, name string) *host {
 	must(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, testenv.WriteKubeconfig(kubeconfig, c.env.User(t, "system:node:"+name, "system:nodes")))
-	h := &host{cluster: c, Agent: e2e.NewAgent(t, &programs, name, kubeconfig), t: t, node: name, uid: string(node.UID), page: read(t, root+"/docs/operating.md")}
+	h := &host{cluster: c, Agent: e2e.NewAgent(t, &programs, name, kubeconfig), t: t, node: name, uid: string(node.UID), page: read(t, root+"/docs/host-agent.md")}
 	h.words = strings.NewReplacer("NODE-UID", h.uid, "NODE", name)
 	return h
 }
@@ -94,7 +94,7 @@ func (h *host) lacksNothing(source, server string) {
 }
 
 // R-AU-01, R-CS-01: with the rights of the base host-agent, the policy, and the certificate of a kubelet, an agent takes the config of a NodeConfig and of a
-// Revision, as docs/operating.md has them, and reports; so it does without a Lease.
+// Revision, as docs/host-agent.md has them, and reports; so it does without a Lease.
 func TestFirstConfigOfAHost(t *testing.T) {
 	h := newHost(t, installed(t), "host-first")
 	configs := h.documents("NodeConfig")

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// The table of metrics in docs/operating.md names each metric that is exported, and no other, with its labels.
+// The table of metrics in docs/monitoring.md names each metric that is exported, and no other, with its labels.
 func TestOperatingNamesEveryMetric(t *testing.T) {
 	told := map[string][]string{}
 	quoted := regexp.MustCompile("`([a-z_]+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(belay_[a-z_]+)` \\|([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/operating.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(belay_[a-z_]+)` \\|([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/monitoring.md"), -1) {
 		labels := []string{}
 		for _, l := range quoted.FindAllStringSubmatch(row[2], -1) {
 			labels = append(labels, l[1])
@@ -31,12 +31,12 @@ func TestOperatingNamesEveryMetric(t *testing.T) {
 	}
 	for metric, labels := range is {
 		if got, named := told[metric]; !named || !slices.Equal(got, labels) {
-			t.Errorf("docs/operating.md tells of %s: %t, with the labels %q, want %q", metric, named, got, labels)
+			t.Errorf("docs/monitoring.md tells of %s: %t, with the labels %q, want %q", metric, named, got, labels)
 		}
 	}
 	for metric := range told {
 		if _, exists := is[metric]; !exists {
-			t.Errorf("docs/operating.md tells of %s, which nobody exports", metric)
+			t.Errorf("docs/monitoring.md tells of %s, which nobody exports", metric)
 		}
 	}
 }
