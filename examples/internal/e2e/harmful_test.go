@@ -7,7 +7,8 @@ package e2e
 // nothing is, GARBAGE for a file that holds no such thing, PORT and HEALTHZ for the kubelet's own ports.
 type harm struct{ config, does string }
 
-// harms are configs with which a kubelet does not run, each for another reason. docs/harmful-configs.md lists them.
+// harms are configs with which a kubelet does not run, each for another reason. They are listed in
+// docs/harmful-configs-tested.md.
 func harms() []harm {
 	return []harm{
 		{"authentication: {x509: {clientCAFile: NONE}}", "ends at the start: the file is missing"},
