@@ -22,7 +22,7 @@
 // does the latter alone and supervises nothing, for a pod of a DaemonSet (see ../manifests/agent) or a host whose kubelet has a unit of its own.
 // With --lease-namespace a node has one agent: a second one is told who the first is, and takes no part. With --guard-policy nothing is
 // followed unless the API server holds agents to their own nodes. In both cases a supervised kubelet goes on; an agent without one ends with an
-// error. See docs/agent-rollouts.md.
+// error. See docs/agent-rollouts.md and docs/agent-guard.md.
 //
 //	agent status       which config is in use and why, what was rejected, what the next start would do
 //	agent explain      the same, where each field of the config comes from, and what has happened
