@@ -40,7 +40,8 @@ const (
 // grantedBy finds the role in what RBAC notes.
 var grantedBy = regexp.MustCompile(`of (Role|ClusterRole) "([^"]+)"`)
 
-// denials are the requests that are meant to be denied, with the reason: there are no others. docs/security.md names them.
+// denials are the requests that are meant to be denied, with the reason: there are no others.
+// docs/security-evidence.md names them.
 func denials() map[string]string {
 	return map[string]string{
 		agentUser + ": create coordination.k8s.io/leases " + update.ProbedLease: "an agent asks so whether the policy that holds it to its own node is obeyed",
@@ -158,19 +159,19 @@ func (a *audit) left() (all []string) {
 	return all
 }
 
-// docs/security.md names every request that is meant to be denied, with the reason.
+// docs/security-evidence.md names every request that is meant to be denied, with the reason.
 func TestSecurityPageHasTheDenials(t *testing.T) {
-	page := read(t, root+"/docs/security.md")
+	page := read(t, root+"/docs/security-evidence.md")
 	for request, why := range denials() {
 		name := request[strings.LastIndex(request, " ")+1:]
 		if !strings.Contains(page, "the Lease `"+name+"` in `"+agentNamespace+"`") || !strings.Contains(page, why) {
-			t.Errorf("docs/security.md does not say that %q is denied, as %s", request, why)
+			t.Errorf("docs/security-evidence.md does not say that %q is denied, as %s", request, why)
 		}
 	}
 	_, table, _ := strings.Cut(page, "| request | why |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if rows := strings.Count(table+"\n", "\n"); rows != len(denials()) {
-		t.Errorf("docs/security.md has %d requests that are meant to be denied, and there are %d", rows, len(denials()))
+		t.Errorf("docs/security-evidence.md has %d requests that are meant to be denied, and there are %d", rows, len(denials()))
 	}
 }
 
