@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 	var errs []error
 	for {
 		chosen := admit(members, slots(s), s.SkipFailed, s.Request.Mode)
+		errs = append(errs, d.closeAhead(ctx, s, members))
 		if len(chosen) == 0 {
 			break
 		}
@@ -47,6 +49,30 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 		}
 	}
 	return setStatus(members, s), after, errors.Join(errs...)
+}
+
+// closeAhead cordons the nodes of the set that wait for a place, so that no pod of another node of it moves to them.
+func (d *Drainer) closeAhead(ctx context.Context, s Set, members []*member) error {
+	if s.LeaveOpen || s.Request.Mode != Drain {
+		return nil
+	}
+	var wg sync.WaitGroup
+	places := make(chan struct{}, setWorkers)
+	errs := make([]error, len(members))
+	for i, m := range members {
+		if m.status.Reason != reasonWaitingForSlot || d.hasEntry(m.node, s.Request, Cordon) || ctx.Err() != nil {
+			continue
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			r := s.Request
+			r.Node, r.Mode, r.Last, r.ahead = m.node, Cordon, nil, true
+			_, _, errs[i] = d.ReconcileRequest(ctx, r)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // A member is one node of a set in a pass.
@@ -84,7 +110,7 @@ func (d *Drainer) members(s Set) []*member {
 			if st, ok := last[name]; ok && st.Maintenance == s.Request.Maintenance && st.Mode == s.Request.Mode {
 				m.status = st
 			}
-			m.begun = m.status.underWay() || d.begun(name, s.Request) || d.doubtful(name, s.Request)
+			m.begun = m.status.underWay() || d.hasEntry(name, s.Request, s.Request.Mode) || d.doubtful(name, s.Request)
 			out = append(out, m)
 		}
 	}
@@ -96,8 +122,8 @@ func (s Status) underWay() bool {
 	return !s.Started.IsZero() && s.Phase != Pending && s.Phase != Released && s.Phase != Failed
 }
 
-// begun reports whether the node carries the holder's mark for this maintenance.
-func (d *Drainer) begun(name string, r Request) bool {
+// hasEntry reports whether the node carries the holder's entry for this maintenance, in one of these modes.
+func (d *Drainer) hasEntry(name string, r Request, modes ...Mode) bool {
 	node := d.registry.newest(d.o.Cache, name)
 	if node == nil {
 		return false
@@ -107,7 +133,7 @@ func (d *Drainer) begun(name string, r Request) bool {
 		return false
 	}
 	h := m.of(r.Holder)
-	return h != nil && h.Maintenance == r.Maintenance && h.Mode == r.Mode && h.Released.IsZero()
+	return h != nil && h.Maintenance == r.Maintenance && slices.Contains(modes, h.Mode) && h.Released.IsZero()
 }
 
 // doubtful reports whether the node may have been cordoned for the drain: it keeps its place until that is known.
@@ -138,6 +164,7 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		return chosen
 	}
 	active, group, failed := standing(members, skipFailed)
+	active -= stuckNodes(members)
 	for _, m := range members {
 		if m.begun || m.ended() || m.visited { // one that was looked at stays off its node for a reason of its own
 			continue
@@ -154,6 +181,18 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		}
 	}
 	return chosen
+}
+
+// stuckNodes counts the nodes that have begun and on which none but blocked pods are left: they need no place.
+func stuckNodes(members []*member) int {
+	n := 0
+	for _, m := range members {
+		c := m.status.Counts
+		if m.begun && !m.ended() && m.status.Phase == Draining && c.Blocked > 0 && c.Blocked == c.Remaining {
+			n++
+		}
+	}
+	return n
 }
 
 // unvisited are the nodes that are looked at in any case and have not been: those that have begun, and all where no node has to wait for
@@ -207,6 +246,10 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 				last := m.status
 				r.Last = &last
 			}
+			if end := m.status.Started.Add(s.NodeTimeout); s.NodeTimeout > 0 && m.begun && !m.status.Started.IsZero() &&
+				(r.Deadline.IsZero() || end.Before(r.Deadline)) {
+				r.Deadline = end
+			}
 			begin := todo.begin(m.node)
 			st, a, err := d.ReconcileRequest(ctx, r)
 			todo.done(m.node, begin, d.o.Now(), a)
@@ -214,7 +257,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 			defer mu.Unlock()
 			m.visited = true
 			if st.NodeUID != "" || r.Last == nil || err == nil {
-				m.status = st
+				m.status = drainedIfGone(st)
 			}
 			m.begun = m.status.underWay() || d.doubtful(m.node, s.Request)
 			after = sooner(after, a)
@@ -223,6 +266,17 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 	}
 	wg.Wait()
 	return after, errors.Join(errs...)
+}
+
+// drainedIfGone takes a Node that was there and is not any more for one that is drained. A name that never had a Node
+// has failed.
+func drainedIfGone(s Status) Status {
+	if s.Mode != Drain || s.Phase != Failed || s.NodeUID == "" || s.Reason != NodeNotFound && s.Reason != NodeReplaced {
+		return s
+	}
+	s.Phase, s.Outcome, s.Blockers, s.Counts = Drained, OutcomeDrained, nil, Counts{Evicted: s.Counts.Evicted}
+	s.Message = "the Node was deleted: " + s.Message
+	return s
 }
 
 // sooner is the earlier of two wishes for the next pass; zero is no wish.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// build makes members from a line: one letter a node, a space between groups. w waits, d drains, D is drained, F has failed, p has been
-// looked at in this pass and stays off its node, x is over its deadline.
+// build makes members from a line: one letter a node, a space between groups. w waits, d drains, D is drained, F has failed, b has
+// none but blocked pods left, p has been looked at in this pass and stays off its node, x is over its deadline.
 func build(line string) []*member {
 	var out []*member
 	group := 0
@@ -31,6 +31,8 @@ func build(line string) []*member {
 			m.visited, m.status.Phase = true, Failed
 		case 'x':
 			m.begun, m.visited, m.status.Phase, m.status.Reason = true, true, Draining, reasonDeadlinePassed
+		case 'b':
+			m.begun, m.visited, m.status.Phase, m.status.Counts = true, true, Draining, Counts{Remaining: 2, Blocked: 2}
 		case 'p':
 			m.visited, m.status.Reason = true, reasonPodUnhealthy
 		}
@@ -71,6 +73,10 @@ func TestAdmission(t *testing.T) {
 		{"Dp ww", 4, false, ""},
 		{"DF ww", 4, false, ""},
 		{"DF ww", 4, true, "n2 n3 "},
+		{"bwww", 1, false, "n1 "},
+		{"bdww", 1, false, ""},
+		{"bdww", 2, false, "n2 "},
+		{"b ww", 1, false, ""},
 	} {
 		if got := names(admit(build(c.line), c.slots, c.skip, Drain)); got != c.want {
 			t.Errorf("%q with %d slots, skip %v: got %q, want %q", c.line, c.slots, c.skip, got, c.want)

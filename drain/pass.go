@@ -145,6 +145,10 @@ func (p *pass) nodeGone(ctx context.Context) error {
 // cordonOnly enters the holder and leaves the pods alone.
 func (p *pass) cordonOnly(ctx context.Context) error {
 	mode := Cordon
+	if p.r.ahead && !p.wouldBegin() {
+		p.st.Phase = Pending
+		return nil
+	}
 	if p.r.drains && p.wouldBegin() {
 		mode = Drain // which saves the write at its beginning
 	}

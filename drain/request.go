@@ -49,6 +49,8 @@ type Request struct {
 	// drains: a Cordon is the beginning of a drain, and is entered as one where that may begin. unlatched: that the node is drained is not recorded on
 	// it, unless conditions are written anyway.
 	drains, unlatched bool
+	// ahead: a Cordon is that of a node that waits for its drain, and is entered only where the drain might begin.
+	ahead bool
 	// annotate says which other annotations change with the write that enters the holder: see [NodeDrainer.CordonWith].
 	annotate func(annotations map[string]string) (change map[string]*string, ok bool)
 }

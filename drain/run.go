@@ -167,7 +167,7 @@ func (d *Drainer) giveBack(ctx context.Context, s Set, st SetStatus, names []str
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		if n.underWay() || d.begun(n.Node, s.Request) {
+		if n.underWay() || d.hasEntry(n.Node, s.Request, s.Request.Mode, Cordon) {
 			out = append(out, n.Node)
 		}
 	}
@@ -213,5 +213,5 @@ func (d *Drainer) begunOnServer(ctx context.Context, name string, r Request) (bo
 		return false, fmt.Errorf("making sure that nothing is on node %q: %w", name, err)
 	}
 	d.registry.wrote(d.o.Cache, node)
-	return d.begun(name, r), nil
+	return d.hasEntry(name, r, r.Mode, Cordon), nil
 }

@@ -4,6 +4,8 @@
 package drain
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -11,14 +13,22 @@ import (
 type Set struct {
 	// Request is what is wanted of each node; its Node, NodeUID and Last are not used.
 	Request Request
-	// Groups lists node names. A group starts when every node of the one before it is drained, or has ended otherwise and SkipFailed
-	// is set. Within a group the order is kept. A set in no order is one group.
+	// Groups lists node names. A group starts when every node of the one before it is drained, or has ended otherwise and
+	// SkipFailed is set. Within a group the order is kept. A set in no order is one group. A Node that is deleted while
+	// the set is drained counts as drained.
 	Groups [][]string
-	// MaxNodes is how many nodes may be draining at any time: a number, or a percent of all nodes of the set, rounded down, at least
-	// one. The zero value means one.
+	// MaxNodes is how many nodes may be draining at any time: a number, or a percent of all nodes of the set, rounded
+	// down, at least one. The zero value means one. A node on which none but blocked pods are left gives its place to the
+	// next one, and goes on as soon as one of them can leave.
 	MaxNodes intstr.IntOrString
-	// SkipFailed lets the next node, and the next group, start although one has failed, or its deadline has passed. A node that is
-	// blocked and not past its deadline goes on draining, and keeps its place.
+	// LeaveOpen leaves the nodes that wait for a place schedulable. Without it all nodes of a group are cordoned when the
+	// group starts, so that no pod moves to a node from which it has to move again. That is one write more for each of
+	// them.
+	LeaveOpen bool
+	// NodeTimeout, when set, bounds the drain of each node from its beginning, within Request.Deadline.
+	NodeTimeout time.Duration
+	// SkipFailed lets the next node, and the next group, start although one has failed, or its deadline has passed. A node
+	// that is blocked and not past its deadline goes on draining.
 	SkipFailed bool
 	// Last is the status that the previous pass returned, if the caller has kept it.
 	Last *SetStatus

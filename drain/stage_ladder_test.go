@@ -29,6 +29,15 @@ func (s *stageTest) stuck() {
 	s.sleep(0)
 }
 
+// finishing has on n1 a pod that may finish by itself, and two that can leave.
+func (s *stageTest) finishing() {
+	s.c.AddPod("default", "job", "n1", func(p *corev1.Pod) {
+		p.Labels = map[string]string{"drain.belay.dev/behavior": "WaitCompleted"}
+	})
+	s.web("web", 2, "n1")
+	s.sleep(0)
+}
+
 // R-DR-16: each result has its own outcome.
 func TestOutcomes(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {

@@ -71,9 +71,9 @@ func TestMaxNodesCountsWhatMayHaveBegun(t *testing.T) {
 		},
 	} {
 		stage(t, draintest.Options{CacheLag: 5 * time.Second}, nil, func(s *stageTest) {
-			s.stuck()
+			s.finishing()
 			s.sleep(10 * time.Second)
-			set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+			set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1), LeaveOpen: true}
 			spoil(s, set)
 			set.Groups[0][0], set.Groups[0][1] = "n2", "n1"
 			for end := time.Now().Add(time.Minute); time.Now().Before(end); s.sleep(100 * time.Millisecond) {
@@ -92,7 +92,7 @@ func TestPlaceOfANodeThatHasNotBegunIsFree(t *testing.T) {
 		s.web("web", 1, "n1")
 		s.c.Faults(draintest.On(draintest.PatchNode, 1, draintest.Conflict()))
 		r := s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true })
-		set := drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+		set := drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1), LeaveOpen: true}
 		st, _, err := s.d.ReconcileSet(s.Context(), set)
 		if err != nil || st.Nodes[0].Reason != "WriteConflict" || st.Nodes[1].Reason != "WaitingForSlot" {
 			t.Fatalf("first pass: got %+v, %v, want n1 to be tried again and n2 to wait", st, err)
@@ -120,7 +120,8 @@ func TestMaxNodesHoldsWithALateCacheAndNoLast(t *testing.T) {
 		s.sleep(5 * time.Second)
 		s.c.SetReady("default", name, true)
 		s.sleep(1990 * time.Millisecond)
-		set := drain.Set{Request: s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true }), Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+		healthy := s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true })
+		set := drain.Set{Request: healthy, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1), LeaveOpen: true}
 		st, _, err := s.d.ReconcileSet(s.Context(), set)
 		if err != nil || st.Nodes[0].Reason != "PodUnhealthy" || !s.c.LiveNode("n2").Spec.Unschedulable {
 			t.Fatalf("first pass: got %+v, %v, want n1 put off and n2 begun", st, err)

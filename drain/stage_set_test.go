@@ -95,6 +95,101 @@ func TestFailedNodeStopsTheGroupsAfterIt(t *testing.T) {
 	}
 }
 
+// R-DR-20: the nodes of a group are closed before the first pod leaves, so that each pod moves once; a set that leaves them open moves
+// some of them again and again.
+func TestPodsOfASetMoveOnce(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+			nodes := []string{"n1", "n2", "n3", "n4", "n5", "n6"}
+			for _, n := range append(nodes[3:], "spare1", "spare2") {
+				s.c.AddNode(n)
+			}
+			s.web("web", 30, nodes...)
+			s.sleep(time.Second)
+			set := drain.Set{Request: s.request(""), Groups: [][]string{nodes}, LeaveOpen: open}
+			st, err := s.d.Run(s.Context(), set, nil)
+			if err != nil || !st.Done {
+				t.Fatalf("Run: got %+v, %v, want it done", st, err)
+			}
+			if n := len(s.accepted()); open && n <= 30 || !open && n != 30 {
+				t.Errorf("left open %t: got %d evictions of 30 pods", open, n)
+			}
+			writes := map[string]int{}
+			for _, c := range s.c.Log(draintest.PatchNode) {
+				writes[c.Object]++
+			}
+			if want := map[bool]int{false: 3, true: 2}[open]; writes["n6"] != want || writes["n1"] != 2 {
+				t.Errorf("left open %t: got %v writes, want %d of a node that waits, and 2 of the first", open, writes, want)
+			}
+			for _, n := range nodes {
+				s.phase(s.request(n, func(r *drain.Request) { r.Mode = drain.Release }), time.Minute, drain.Released)
+				s.clean(n)
+			}
+		})
+	}
+}
+
+// R-DR-20: a node on which none but blocked pods are left gives its place to the next, and is drained when they may leave.
+func TestBlockedNodeYieldsItsPlace(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.c.AddNode("spare")
+		s.stuck()
+		s.web("api", 2, "n2")
+		set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}, {"n3"}}}
+		time.AfterFunc(time.Hour, func() { s.c.DeleteBudget("default", "stuck") })
+		began := time.Now()
+		second := time.Time{}
+		st, err := s.d.Run(s.Context(), set, func(st drain.SetStatus) {
+			if st.Nodes[1].Phase == drain.Drained && second.IsZero() {
+				second = time.Now()
+			}
+			if second.IsZero() || time.Since(began) >= time.Hour {
+				return
+			}
+			s.wants(st.Nodes[0], drain.Draining, drain.BudgetNeverAllows, drain.OutcomeBlocked)
+			s.wants(st.Nodes[2], drain.Pending, "WaitingForGroup", "")
+		})
+		if err != nil || !st.Done || second.Sub(began) > time.Minute {
+			t.Errorf("got %+v, %v, n2 drained after %s, want all done, and n2 in a minute", st, err, second.Sub(began))
+		}
+	})
+}
+
+// R-DR-20: a Node that is deleted while its set is drained is drained; a name that never had one has failed.
+func TestNodeThatVanishesIsDrained(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.stuck()
+		s.web("api", 2, "n2")
+		set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1"}, {"n2"}}}
+		time.AfterFunc(time.Minute, func() { s.c.DeleteNode("n1") })
+		st, err := s.d.Run(s.Context(), set, nil)
+		if err != nil || !st.Done || st.Reason != "" {
+			t.Fatalf("got %+v, %v, want it done", st, err)
+		}
+		s.wants(st.Nodes[0], drain.Drained, drain.NodeNotFound, drain.OutcomeDrained)
+		s.wants(st.Nodes[1], drain.Drained, "", drain.OutcomeDrained)
+	})
+}
+
+// R-DR-16: the time of a node counts from its own beginning, not from that of the set.
+func TestNodeTimeoutCountsFromEachNode(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.finishing()
+		s.web("api", 2, "n2")
+		began := time.Now()
+		set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}}, SkipFailed: true, NodeTimeout: 10 * time.Minute}
+		st, err := s.d.Run(s.Context(), set, nil)
+		if err != nil || !st.Done {
+			t.Fatalf("got %+v, %v, want it done", st, err)
+		}
+		s.wants(st.Nodes[0], drain.Draining, "DeadlinePassed", drain.OutcomeBlocked)
+		s.wants(st.Nodes[1], drain.Drained, "", drain.OutcomeDrained)
+		if took := time.Since(began); took < 10*time.Minute || took > 11*time.Minute {
+			t.Errorf("got it done after %s, want the ten minutes of n1 and the time of n2", took)
+		}
+	})
+}
+
 // A wide is a cluster with everything that a cancel has to respect, made from a seed.
 type stageWide struct {
 	o       draintest.Options
@@ -111,6 +206,9 @@ func stageWideOf(seed uint64) stageWide {
 	w.set = drain.Set{Request: drain.Request{Holder: "test", Maintenance: "m1", Mode: drain.Drain}, Groups: [][]string{{"n1", "n2"}, {"n3"}}, MaxNodes: intstr.FromInt32(2)}
 	if r.IntN(4) == 0 {
 		w.set.Request.Policy.Uncordoned = drain.Recordon
+	}
+	if r.IntN(2) == 0 { // one of them waits for a place
+		w.set.MaxNodes = intstr.FromInt32(1)
 	}
 	w.instant = upTo([]time.Duration{2 * time.Second, 15 * time.Second, time.Minute}[r.IntN(3)])
 	if r.IntN(4) == 0 {

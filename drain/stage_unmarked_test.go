@@ -92,10 +92,10 @@ func TestEntryIsWrittenAgainAsItWas(t *testing.T) {
 // R-DR-04: a node whose mark was removed keeps its place, whatever would keep the drain from beginning it now; its mark comes back.
 func TestNodeWithoutItsMarkKeepsItsPlace(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
-		s.stuck()
+		s.finishing()
 		s.web("x", 2, "n2")
 		healthy := s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true })
-		set := drain.Set{Request: healthy, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+		set := drain.Set{Request: healthy, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1), LeaveOpen: true}
 		st, _, err := s.d.ReconcileSet(s.Context(), set)
 		if err != nil {
 			t.Fatal(err)

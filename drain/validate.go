@@ -58,6 +58,9 @@ func (s Set) Validate() error {
 			f.add("maxNodes", `is %q, want a number, or a percent from "0%%" to "100%%"`, s.MaxNodes.StrVal)
 		}
 	}
+	if s.NodeTimeout < 0 {
+		f.add("nodeTimeout", "is %s, want a time above 0, or 0 for none", s.NodeTimeout)
+	}
 	return errors.Join(f...)
 }
 

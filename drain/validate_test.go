@@ -125,6 +125,7 @@ func TestSetsAreChecked(t *testing.T) {
 		"a percent":       {func(s *drain.Set) { s.MaxNodes = intstr.FromString("20%") }, nil},
 		"no nodes":        {func(s *drain.Set) { s.Groups = [][]string{{}} }, []string{"groups names no node"}},
 		"a node twice":    {func(s *drain.Set) { s.Groups = [][]string{{"a", ""}, {"a"}} }, []string{"groups[0][1] is empty", `groups[1][0] is "a", which stands in the set before`}},
+		"negative time":   {func(s *drain.Set) { s.NodeTimeout = -time.Second }, []string{"nodeTimeout is -1s"}},
 		"negative":        {func(s *drain.Set) { s.MaxNodes = intstr.FromInt32(-1) }, []string{"maxNodes is -1"}},
 		"not a percent":   {func(s *drain.Set) { s.MaxNodes = intstr.FromString("20") }, []string{`maxNodes is "20"`}},
 		"too many":        {func(s *drain.Set) { s.MaxNodes = intstr.FromString("101%") }, []string{`maxNodes is "101%"`}},
