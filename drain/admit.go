@@ -37,7 +37,7 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 	var errs []error
 	for {
 		chosen := admit(members, slots(s), s.SkipFailed, s.Request.Mode)
-		errs = append(errs, d.closeAhead(ctx, s, members))
+		errs = append(errs, cordonWaiting(ctx, d, s, members))
 		if len(chosen) == 0 {
 			break
 		}
@@ -51,8 +51,8 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 	return setStatus(members, s), after, errors.Join(errs...)
 }
 
-// closeAhead cordons the nodes of the set that wait for a place, so that no pod of another node of it moves to them.
-func (d *Drainer) closeAhead(ctx context.Context, s Set, members []*member) error {
+// cordonWaiting cordons the nodes of the set that wait for a place, so that no pod of another node of it moves to them.
+func cordonWaiting(ctx context.Context, d *Drainer, s Set, members []*member) error {
 	if s.LeaveOpen || s.Request.Mode != Drain {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (d *Drainer) closeAhead(ctx context.Context, s Set, members []*member) erro
 		wg.Go(func() {
 			defer func() { <-places }()
 			r := s.Request
-			r.Node, r.Mode, r.Last, r.ahead = m.node, Cordon, nil, true
+			r.Node, r.Mode, r.Last, r.cordonFor = m.node, Cordon, nil, cordonAhead
 			_, _, errs[i] = d.ReconcileRequest(ctx, r)
 		})
 	}

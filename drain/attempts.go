@@ -76,7 +76,10 @@ func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt 
 		return false, nil
 	}
 	r := n.request(node, uid, attempt, Cordon, n.Policy)
-	r.drains, r.annotate = drains, annotate
+	r.annotate = annotate
+	if drains {
+		r.cordonFor = cordonAndDrain
+	}
 	st, _, err := n.Drainer.ReconcileRequest(ctx, r)
 	if err == nil && st.Phase == Failed {
 		err = n.failed(st)

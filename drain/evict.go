@@ -249,13 +249,17 @@ func (p *pass) settleAnswer(e eviction) {
 	} else {
 		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, e.sent, p.now)
 	}
+	foretold := e.plan.asks && e.answer.ofBudget() // what the plan has said of the budget is true
 	if last, ok := p.memory.attempts[e.plan.UID]; ok {
 		last.sent = e.state
+		if foretold {
+			last.until = p.now.Add(askEvery)
+		}
 		p.memory.attempts[e.plan.UID] = last
 	}
-	if e.plan.asks && e.answer.ofBudget() { // what the plan has said of the budget is true
+	if foretold {
 		e.plan.Step, e.plan.GracePeriodSeconds = "", nil
-		p.ask(fallback(p.memory.attempts[e.plan.UID].tries - 1))
+		p.ask(askEvery)
 		return
 	}
 	action, reason, text := e.answer.meaning()

@@ -145,11 +145,11 @@ func (p *pass) nodeGone(ctx context.Context) error {
 // cordonOnly enters the holder and leaves the pods alone.
 func (p *pass) cordonOnly(ctx context.Context) error {
 	mode := Cordon
-	if p.r.ahead && !p.wouldBegin() {
+	if p.r.cordonFor == cordonAhead && !p.wouldBegin() {
 		p.st.Phase = Pending
 		return nil
 	}
-	if p.r.drains && p.wouldBegin() {
+	if p.r.cordonFor == cordonAndDrain && p.wouldBegin() {
 		mode = Drain // which saves the write at its beginning
 	}
 	if ok, err := p.enter(ctx, holder{Mode: mode}); !ok {

@@ -20,6 +20,9 @@ import (
 // the eviction for a signal gets that long to show that it is at work.
 const askedFor = 10 * time.Second
 
+// askEvery is the time between two evictions of a pod whose budget allows none, while nothing changes.
+const askEvery = lastFallback
+
 // A podState is what of a pod and its budgets changes when an operator acts on an eviction that was refused.
 type podState struct {
 	pod     *corev1.Pod

@@ -46,14 +46,24 @@ type Request struct {
 	// Last is the status that the previous pass returned, if the caller has kept it. It brings back over a restart what only memory knew.
 	Last *Status
 
-	// drains: a Cordon is the beginning of a drain, and is entered as one where that may begin. unlatched: that the node is drained is not recorded on
-	// it, unless conditions are written anyway.
-	drains, unlatched bool
-	// ahead: a Cordon is that of a node that waits for its drain, and is entered only where the drain might begin.
-	ahead bool
+	// cordonFor says what a Cordon leads to. unlatched: that the node is drained is not recorded on it, unless conditions
+	// are written anyway.
+	cordonFor cordonPurpose
+	unlatched bool
 	// annotate says which other annotations change with the write that enters the holder: see [NodeDrainer.CordonWith].
 	annotate func(annotations map[string]string) (change map[string]*string, ok bool)
 }
+
+// A cordonPurpose is what a [Cordon] leads to.
+type cordonPurpose uint8
+
+const (
+	cordonAlone cordonPurpose = iota
+	// cordonAndDrain is the beginning of a drain, and is entered as one where that may begin.
+	cordonAndDrain
+	// cordonAhead is that of a node which waits for its drain, and is entered only where the drain might begin.
+	cordonAhead
+)
 
 // MaxHold is the longest time for which a node may be held without its kubelet.
 const MaxHold = 4 * time.Hour
