@@ -36,7 +36,7 @@ func (a *app) policy(s *settings.Pods) (drain.Policy, error) {
 }
 
 // plan prints what a drain would do, and sends nothing that writes.
-func (a *app) plan(ctx context.Context, s *settings.Plan) error {
+func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) error {
 	policy, err := a.policy(&s.Pods)
 	if err != nil {
 		return err
@@ -44,7 +44,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	tell := a.tellerFor(s.JSON())
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, needs{policy: policy, responders: s.Responders.Known, own: a.own.responders})
+	a.quietLog(&s.Connection)
+	c, err := connect(ctx, &s.Connection, tell, needs{
+		policy: policy, responders: s.Responders.Known, own: a.own.responders,
+		deletes: s.DisableEviction, overdue: time.Duration(s.SkipDeleted) * time.Second,
+	})
 	if err != nil {
 		return err
 	}
@@ -56,6 +60,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	result, err := c.drainer.Plan(ctx, policy, names...)
 	if err != nil {
 		return wrong(err)
+	}
+	if dry == settings.DryRunServer {
+		if err := c.judgePlan(ctx, &result); err != nil {
+			return err
+		}
 	}
 	found, err := c.drainer.Preflight(ctx, policy, names...)
 	if err != nil {
@@ -90,9 +99,13 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 	if s.Timeout > 0 {
 		set.Request.Deadline = now.Add(s.Timeout)
 	}
+	if s.DisableEviction {
+		fmt.Fprintln(a.errs, "drain: warning: --disable-eviction deletes the pods, past every PodDisruptionBudget")
+	}
 	rate := drain.SchedulerOptions{Rate: s.Rate, Burst: max(1, int(2*s.Rate))}
 	return a.run(ctx, task{
-		cluster: s.Cluster, nodes: s.Nodes, json: s.JSON(), set: set, limits: rate, responders: s.Responders.Known, releaseAfter: s.ReleaseAfter,
+		connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set, limits: rate, responders: s.Responders.Known,
+		releaseAfter: s.ReleaseAfter, deletes: s.DisableEviction, overdue: time.Duration(s.SkipDeleted) * time.Second,
 	})
 }
 
@@ -103,7 +116,7 @@ func (a *app) hold(ctx context.Context, s *settings.Hold) error {
 		Holder: s.Holder.Name, Maintenance: now.UTC().Format(time.RFC3339Nano), Mode: drain.Hold, HoldUntil: now.Add(s.For),
 		Policy: drain.Policy{Soak: s.Soak},
 	}}
-	return a.run(ctx, task{cluster: s.Cluster, nodes: s.Nodes, json: s.JSON(), set: set, releaseAfter: s.ReleaseAfter})
+	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set, releaseAfter: s.ReleaseAfter})
 }
 
 // release gives nodes back.
@@ -111,7 +124,7 @@ func (a *app) release(ctx context.Context, s *settings.Release) error {
 	set := drain.Set{MaxNodes: intstr.FromString("100%"), Request: drain.Request{
 		Holder: s.Holder.Name, Mode: drain.Release, Policy: drain.Policy{Soak: s.Soak},
 	}}
-	return a.run(ctx, task{cluster: s.Cluster, nodes: s.Nodes, json: s.JSON(), set: set})
+	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set})
 }
 
 // resume lets the holder's drains go on.
@@ -119,7 +132,8 @@ func (a *app) resume(ctx context.Context, s *settings.Resume) error {
 	tell := a.tellerFor(false)
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, needs{own: a.own.responders})
+	a.quietLog(&s.Connection)
+	c, err := connect(ctx, &s.Connection, tell, needs{own: a.own.responders})
 	if err != nil {
 		return err
 	}

@@ -105,8 +105,8 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 		add(&a.own)
 	}
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
-		if s.DryRun {
-			return a.plan(ctx, &s.Plan)
+		if s.DryRun != settings.DryRunNone {
+			return a.plan(ctx, &s.Plan, s.DryRun)
 		}
 		return a.drain(ctx, &s)
 	})
@@ -119,7 +119,7 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(planCommand(a), releaseCommand(a), holdCommand(a), resumeCommand(a))
+	c.AddCommand(planCommand(a), cordonCommand(a, true), cordonCommand(a, false), releaseCommand(a), holdCommand(a), resumeCommand(a))
 	return a.own.problems.Command(c)
 }
 
@@ -145,11 +145,24 @@ func checked(s told, names *[]string, act func(context.Context) error) *cobra.Co
 
 func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
-	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.plan(ctx, &s) })
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.plan(ctx, &s, settings.DryRunClient) })
 	c.Use, c.Short = "plan NODE... | --selector SELECTOR", "Say what a drain would do with each pod and why, and do nothing"
 	c.Long = "Say what a drain would do with each pod and why, and do nothing: no request is sent that writes.\n\n" +
 		"The plan is for all the nodes together, with the decisions that the drain itself would take now. A round is the time in which evicted\n" +
 		"pods are replaced, so that their budget allows the next ones.\n\n" + exitCodes
+	return c
+}
+
+func cordonCommand(a *app, unschedulable bool) *cobra.Command {
+	var s settings.Cordon
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.cordon(ctx, &s, unschedulable) })
+	c.Use, c.Short = "cordon NODE... | --selector SELECTOR", "Mark nodes as unschedulable, as kubectl cordon does"
+	c.Long = "Mark nodes as unschedulable. Their pods stay.\n\nThe exit code is 1 where a node could not be written; the others are.\n\n" + exitCodes
+	if !unschedulable {
+		c.Use, c.Short = "uncordon NODE... | --selector SELECTOR", "Mark nodes as schedulable, as kubectl uncordon does"
+		c.Long = "Mark nodes as schedulable, whoever has cordoned them. A mark of this holder is released; marks of others stay,\n" +
+			"and their drains pause.\n\nThe exit code is 1 where a node could not be written; the others are.\n\n" + exitCodes
+	}
 	return c
 }
 

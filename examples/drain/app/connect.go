@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/drain"
@@ -33,10 +32,15 @@ const (
 
 // A cluster is an API server, seen through a cache, and a Drainer on it.
 type cluster struct {
-	cache   drain.Cache
-	drainer *drain.Drainer
-	client  *strictClient
-	close   func()
+	cache     drain.Cache
+	drainer   *drain.Drainer
+	client    *strictClient
+	reach     *reach
+	clientset kubernetes.Interface
+	dryClient kube.Client
+	deletes   bool           // pods are deleted, and no budget is asked
+	overdue   *overdueFilter // nil where every pod is waited for
+	close     func()
 }
 
 // A strictClient notes when a Node may not be written. A drain would wait for the right; a person is to be told at once.
@@ -63,61 +67,78 @@ type needs struct {
 	responders []string
 	own        map[string]drain.Responder // the program's own
 	release    string                     // the holder whose requests to responders are to be taken back, empty for nobody's
+	deletes    bool                       // --disable-eviction
+	overdue    time.Duration              // --skip-wait-for-delete-timeout
+	deadline   time.Time                  // when --timeout ends; zero for never
 }
 
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
 // then; close ends them.
-func connect(ctx context.Context, s settings.Cluster, tell *teller, n needs) (*cluster, error) {
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by this command, with what follows from it
-	config, err := restConfig(s)
+func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs) (*cluster, error) {
+	config, err := s.Config()
 	if err != nil {
 		return nil, err
 	}
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	c := &cluster{reach: &reach{}, deletes: n.deletes}
+	config.Wrap(c.reach.wrap)
+	if c.clientset, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	options := kube.CacheOptions{DaemonSets: true, Volumes: n.policy.Volumes || n.policy.Removal != nil}
-	factory := kube.NewFactory(clientset, options)
+	factory := kube.NewFactory(c.clientset, options)
 	cache, err := kube.NewCache(factory, options)
 	if err != nil {
 		return nil, err
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &cluster{cache: cache.View(), close: func() { stop(); factory.Shutdown() }}
+	c.cache, c.close = cache.View(), func() {
+		stop()
+		if c.reach.down() == nil { // else the informers may be in a long pause between two tries
+			factory.Shutdown()
+		}
+	}
 	factory.StartWithContext(watching)
 	slow := time.AfterFunc(sayAfter, func() { tell.say("Looking at the cluster at " + config.Host) })
-	err = synced(ctx, cache)
+	limit, why := syncLimit(s, n)
+	err = c.synced(ctx, cache, limit, why)
 	if slow.Stop(); err != nil {
 		c.close()
 		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}
-	if err := c.newDrainer(config, clientset, n); err != nil {
+	c.reach.changed = tell.reached
+	if err := c.newDrainer(config, s.RequestTimeout(), n); err != nil {
 		c.close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// restConfig reads the kubeconfig as kubectl does.
-func restConfig(s settings.Cluster) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = s.Kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.Context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	if err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			err = errors.New("there is none: give --kubeconfig, or set $KUBECONFIG")
-		}
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+// syncLimit is how long the first look may take, and what sets that limit.
+func syncLimit(s *settings.Connection, n needs) (limit time.Duration, why string) {
+	limit, why = syncTime, ""
+	if d := s.RequestTimeout(); d > 0 && d < limit {
+		limit, why = d, " (--request-timeout)"
 	}
-	config.UserAgent = "belay-drain"
-	return config, nil
+	if left := time.Until(n.deadline); !n.deadline.IsZero() && left < limit {
+		limit, why = max(left, 0), " (--timeout)"
+	}
+	return limit, why
 }
 
-// synced waits for the cache, but not for a right that is missing.
-func synced(ctx context.Context, cache *kube.Cache) error {
-	ctx, cancel := context.WithTimeout(ctx, syncTime)
+// quietLog discards the log of client-go, unless -v asks for it: what goes wrong is said by this command, with what follows
+// from it.
+func (a *app) quietLog(s *settings.Connection) {
+	if !s.Verbose() {
+		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	}
+	for _, note := range s.Notes() {
+		fmt.Fprintln(a.errs, "drain: note:", note)
+	}
+}
+
+// synced waits for the cache, but neither for a right that is missing nor for an API server that is away.
+func (c *cluster) synced(ctx context.Context, cache *kube.Cache, limit time.Duration, why string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -127,17 +148,28 @@ func synced(ctx context.Context, cache *kube.Cache) error {
 			return nil
 		}
 		if denied := denials(err); denied != nil {
-			return denied
+			return explainUnauthorized(denied)
+		}
+		if down := c.reach.down(); down != nil {
+			return fmt.Errorf("the API server does not answer: %w; nothing was done", down)
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return &codedError{code: exitInterrupted, err: errors.New("interrupted before anything was done")}
 			}
-			return fmt.Errorf("not seen whole within %s: %w", syncTime, err)
+			return fmt.Errorf("not seen whole within %s%s; nothing was done: %w", limit.Round(time.Millisecond), why, err)
 		case <-look.C:
 		}
 	}
+}
+
+// explainUnauthorized says in the words of kubectl's users that the API server does not know the user.
+func explainUnauthorized(err error) error {
+	if apierrors.IsUnauthorized(err) {
+		return errors.New("the API server refuses the credentials (Unauthorized): give others by --kubeconfig, --user or --token; nothing was done")
+	}
+	return err
 }
 
 // denials are the parts of err that no waiting will mend.
@@ -146,12 +178,14 @@ func denials(err error) error {
 }
 
 // newDrainer makes the Drainer on the cache.
-func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface, n needs) error {
-	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*n.limits.Rate))})
+func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs) error {
+	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{
+		Timeout: timeout, QPS: max(kube.DefaultQPS, float32(2*n.limits.Rate)),
+	})
 	if err != nil {
 		return err
 	}
-	leases, err := kube.NewLeaseKeeper(clientset, kube.Options{})
+	leases, err := kube.NewLeaseKeeper(c.clientset, kube.Options{Timeout: timeout})
 	if err != nil {
 		return err
 	}
@@ -159,11 +193,25 @@ func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface
 	if err != nil {
 		return err
 	}
-	responders, err := c.responders(clientset, n)
+	c.dryClient = client
+	requests := c.bypass(client, n)
+	responders, err := c.responders(c.clientset, n)
 	if err != nil {
 		return err
 	}
-	c.client = &strictClient{Client: client, denied: make(chan error, 1)}
+	c.client = &strictClient{Client: requests, denied: make(chan error, 1)}
 	c.drainer, err = drain.New(drain.Options{Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases, Responders: responders})
 	return err
+}
+
+// bypass changes cache and client for what kubectl's --disable-eviction and --skip-wait-for-delete-timeout ask for.
+func (c *cluster) bypass(client drain.Client, n needs) drain.Client {
+	if n.deletes {
+		client, c.cache = deletingClient{client}, withoutBudgets(c.cache)
+	}
+	if n.overdue > 0 {
+		c.overdue = &overdueFilter{limit: n.overdue, hidden: map[string]drain.PodRef{}}
+		client, c.cache = c.overdue.client(client), c.overdue.cache(c.cache)
+	}
+	return client
 }

@@ -130,7 +130,10 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"", "give the names of nodes, or --selector"},
 		{"n1 --grace-period=0", "would kill at once"},
-		{"n1 --disable-eviction", "--escalate delete=10m"},
+		{"n1 --disable-eviction --escalate=delete=5m", "leave --escalate out"},
+		{"pod/n1", "is no node"},
+		{"cordon", "give the names of nodes"},
+		{"uncordon n1 --dry-run=maybe", "must be none, client or server"},
 		{"n1 --ignore-daemonsets=false", "daemonSets: Last"},
 		{"n1 --policy=" + bad, "settle: is 5: must be a duration"},
 		{"plan n1 --policy=" + bad, "localdata: is not known; known are"},
@@ -140,7 +143,7 @@ func TestUsageErrors(t *testing.T) {
 		{"hold n1", "--for"},
 		{"resume n1", "resume takes no names"},
 		{"n1 --nonsense", "unknown flag"},
-		{"n1 --dry_run=server", "there is one kind of dry run"},
+		{"n1 --dry_run=maybe", "must be none, client or server"},
 	} {
 		p := start(t, append(strings.Fields(c.line), "--kubeconfig=/nowhere")...)
 		p.ends(t, exitUsage)
@@ -162,7 +165,7 @@ func TestHelpListsTheExitCodes(t *testing.T) {
 	p := start(t, "--help")
 	p.ends(t, exitDone)
 	p.says(t, exitCodes, "--max-nodes", "drain -- plan")
-	if strings.Contains(p.out.String(), "disable-eviction") {
+	if strings.Contains(p.out.String(), "warnings-as-errors") {
 		t.Errorf("the help offers what is refused\n%s", p)
 	}
 }

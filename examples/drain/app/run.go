@@ -17,13 +17,16 @@ import (
 
 // A task is a set of nodes to be brought somewhere, with progress and a summary.
 type task struct {
-	cluster      settings.Cluster
+	connection   *settings.Connection
 	nodes        settings.Nodes
 	json         bool
+	quiet        bool // nothing is printed on standard output
 	set          drain.Set
 	limits       drain.SchedulerOptions
 	responders   []string
 	releaseAfter bool
+	deletes      bool          // --disable-eviction
+	overdue      time.Duration // --skip-wait-for-delete-timeout
 }
 
 // run does the task and prints how it ended.
@@ -31,7 +34,8 @@ func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
 	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, tell, t.needs(a.own.responders))
+	a.quietLog(t.connection)
+	c, err := connect(running, t.connection, tell, t.needs(a.own.responders))
 	if err != nil {
 		return err
 	}
@@ -55,12 +59,26 @@ func (a *app) run(ctx context.Context, t task) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return wrong(err)
 	}
+	a.warnSkipped(c)
 	return a.conclude(&t, st, err)
+}
+
+// warnSkipped names the pods that were not waited for.
+func (a *app) warnSkipped(c *cluster) {
+	if c.overdue == nil {
+		return
+	}
+	for _, pod := range c.overdue.skipped() {
+		fmt.Fprintf(a.errs, "drain: not waited for, and may still run: %s, which should have ended more than %s ago\n", pod, c.overdue.limit)
+	}
 }
 
 // needs are what the task wants of the cluster.
 func (t *task) needs(own map[string]drain.Responder) needs {
-	n := needs{own: own, limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
+	n := needs{
+		own: own, limits: t.limits, policy: t.set.Request.Policy, responders: t.responders,
+		deletes: t.deletes, overdue: t.overdue, deadline: t.set.Request.Deadline,
+	}
 	if t.set.Request.Mode == drain.Release {
 		n.release = t.set.Request.Holder
 	}
@@ -88,9 +106,17 @@ func (a *app) conclude(t *task, st drain.SetStatus, err error) error {
 	case interrupted:
 		code = exitInterrupted
 	}
+	if t.quiet {
+		return codedOf(code, err)
+	}
 	if err := a.print(t, report.Summary{Status: st, Interrupted: interrupted, Release: releaseLine(held, t.set.Request.Holder)}); err != nil {
 		return fmt.Errorf("printing the end: %w", err)
 	}
+	return codedOf(code, err)
+}
+
+// codedOf is the error for an exit code; nil where all is done.
+func codedOf(code int, err error) error {
 	if code == exitDone {
 		return nil
 	}

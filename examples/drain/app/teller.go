@@ -6,7 +6,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,8 +55,18 @@ func (t *teller) sees(cache drain.Cache, nodes []string, holder string) {
 	t.cache, t.nodes, t.holder = cache, nodes, holder
 }
 
+// timeoutGrace is how long after --timeout a drain may take to say how it ended.
+const timeoutGrace = 3 * time.Second
+
+// outcome is how a run of a set ended.
+type outcome struct {
+	status drain.SetStatus
+	err    error
+}
+
 // follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen
-// while nodes are given back, and a Node that may not be written, whose error is returned.
+// while nodes are given back, and a Node that may not be written, whose error is returned. --timeout ends it also where the API server is
+// away.
 func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.SetStatus, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -62,8 +75,36 @@ func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.Set
 	if t.screen.Live() {
 		go t.redraw(done)
 	}
+	ended := make(chan outcome, 1)
+	go func() { ended <- t.runSet(running, stop, c, s) }()
+	var o outcome
+	select {
+	case o = <-ended:
+	case <-expired(ctx, s.Request.Deadline):
+		o.status = t.timedOut()
+	}
+	if cause := c.reach.down(); cause != nil {
+		o.status = withCause(o.status, cause)
+	}
+	if c.deletes {
+		o.status = asForced(o.status)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = o.status
+	if ctx.Err() == nil && errors.Is(o.err, context.Canceled) { // it was ended here
+		o.err = nil
+	}
+	return o.status, o.err
+}
+
+// runSet runs a set until it is done, or waiting makes no sense.
+func (t *teller) runSet(ctx context.Context, stop func(), c *cluster, s drain.Set) outcome {
 	var hopeless error
-	st, err := c.drainer.Run(running, s, func(st drain.SetStatus) {
+	st, err := c.drainer.Run(ctx, s, func(st drain.SetStatus) {
+		if c.deletes {
+			st = asForced(st)
+		}
 		t.report(st)
 		select {
 		case hopeless = <-c.client.denied:
@@ -74,16 +115,65 @@ func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.Set
 			stop()
 		}
 	})
+	if hopeless != nil {
+		err = hopeless
+	}
+	return outcome{st, err}
+}
+
+// expired returns a channel that is closed when a drain has outlived its deadline. It is not while the nodes are given back after Ctrl-C.
+func expired(ctx context.Context, deadline time.Time) <-chan struct{} {
+	over := make(chan struct{})
+	if !deadline.IsZero() {
+		time.AfterFunc(time.Until(deadline)+timeoutGrace, func() {
+			if ctx.Err() == nil {
+				close(over)
+			}
+		})
+	}
+	return over
+}
+
+// timedOut is the status of a drain that has not ended by itself. The nodes stay as they are.
+func (t *teller) timedOut() drain.SetStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = st
-	switch {
-	case hopeless != nil:
-		err = hopeless
-	case ctx.Err() == nil && errors.Is(err, context.Canceled): // it was ended here
-		err = nil
+	const why = "--timeout is over, and requests are still under way"
+	st := t.last
+	st.Nodes = slices.Clone(st.Nodes)
+	for i := range st.Nodes {
+		if n := &st.Nodes[i]; n.Phase != drain.Drained && n.Phase != drain.Failed {
+			n.Outcome, n.Reason, n.Message = drain.OutcomeBlocked, "DeadlinePassed", why
+		}
 	}
-	return st, err
+	if len(st.Nodes) == 0 {
+		for _, name := range t.nodes {
+			st.Nodes = append(st.Nodes, drain.Status{
+				Node: name, Phase: drain.Pending, Outcome: drain.OutcomeBlocked, Reason: "DeadlinePassed", Message: why,
+			})
+		}
+	}
+	return st
+}
+
+// withCause says of each blocked node why the API server does not answer.
+func withCause(st drain.SetStatus, cause error) drain.SetStatus {
+	st.Nodes = slices.Clone(st.Nodes)
+	for i := range st.Nodes {
+		if n := &st.Nodes[i]; n.Outcome == drain.OutcomeBlocked {
+			n.Message = strings.TrimPrefix(n.Message+"; the API server does not answer: "+cause.Error(), "; ")
+		}
+	}
+	return st
+}
+
+// reached says that the API server does not answer any more, or answers again.
+func (t *teller) reached(cause error) {
+	if cause == nil {
+		t.say("The API server answers again.")
+		return
+	}
+	t.say(fmt.Sprintf("The API server does not answer: %v. Nothing moves until it does.", cause))
 }
 
 // report shows a status.

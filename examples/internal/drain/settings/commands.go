@@ -14,7 +14,7 @@ import (
 
 // Plan is what the plan sub-command is told.
 type Plan struct {
-	Cluster
+	Connection
 	Nodes
 	Pods
 	Responders
@@ -27,7 +27,7 @@ func (s *Plan) AddFlags(f *pflag.FlagSet) {
 	s.Pods.AddFlags(f)
 	s.Responders.AddFlags(f)
 	s.Format.AddFlags(f)
-	s.Cluster.AddFlags(f)
+	s.Connection.AddFlags(f)
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
@@ -38,6 +38,7 @@ func (s *Plan) Validate() error {
 }
 
 func (s *Plan) validate(p *problems) {
+	s.Connection.validate(p)
 	s.Nodes.validate(p)
 	s.Responders.validate(p)
 	s.Format.validate(p)
@@ -51,7 +52,7 @@ type Drain struct {
 	Timeout      time.Duration
 	Rate         float64
 	SkipFailed   bool
-	DryRun       bool
+	DryRun       DryRun
 	ReleaseAfter bool
 }
 
@@ -61,10 +62,10 @@ func (s *Drain) AddFlags(f *pflag.FlagSet) {
 	s.Holder.AddFlags(f)
 	s.AddMaxNodes(f)
 	f.StringVar(&s.Maintenance, "maintenance", "", "name of this maintenance: a node drained for it counts as drained for ever after; empty means a new one")
-	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked; 0 means never")
+	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked, whatever the API server does; 0 means never")
 	f.Float64Var(&s.Rate, "rate", 20, "evictions a second at most, over all nodes")
 	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
-	f.BoolVar(&s.DryRun, "dry-run", false, "print the plan and do nothing, as the plan sub-command does")
+	s.DryRun.AddFlag(f)
 	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the drained nodes back at the end")
 }
 
@@ -79,9 +80,34 @@ func (s *Drain) Validate() error {
 	return p.join()
 }
 
+// Cordon is what the cordon and the uncordon sub-command are told.
+type Cordon struct {
+	Connection
+	Holder
+	Nodes
+	DryRun DryRun
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Cordon) AddFlags(f *pflag.FlagSet) {
+	s.Nodes.AddFlags(f)
+	s.DryRun.AddFlag(f)
+	s.Holder.AddFlags(f)
+	s.Connection.AddFlags(f)
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Cordon) Validate() error {
+	var p problems
+	s.Connection.validate(&p)
+	s.Nodes.validate(&p)
+	s.Holder.validate(&p)
+	return p.join()
+}
+
 // Release is what the release sub-command is told.
 type Release struct {
-	Cluster
+	Connection
 	Holder
 	Nodes
 	Format
@@ -93,13 +119,14 @@ func (s *Release) AddFlags(f *pflag.FlagSet) {
 	s.Nodes.AddFlags(f)
 	s.Holder.AddFlags(f)
 	s.Format.AddFlags(f)
-	s.Cluster.AddFlags(f)
+	s.Connection.AddFlags(f)
 	f.DurationVar(&s.Soak, "soak", 0, "watch the nodes for this time after; pods that don't become healthy freeze the holder's drains until resume")
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
 func (s *Release) Validate() error {
 	var p problems
+	s.Connection.validate(&p)
 	s.Nodes.validate(&p)
 	s.Holder.validate(&p)
 	s.Format.validate(&p)
@@ -132,19 +159,20 @@ func (s *Hold) Validate() error {
 
 // Resume is what the resume sub-command is told.
 type Resume struct {
-	Cluster
+	Connection
 	Holder
 }
 
 // AddFlags adds the flags with their defaults.
 func (s *Resume) AddFlags(f *pflag.FlagSet) {
 	s.Holder.AddFlags(f)
-	s.Cluster.AddFlags(f)
+	s.Connection.AddFlags(f)
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
 func (s *Resume) Validate() error {
 	var p problems
+	s.Connection.validate(&p)
 	s.Holder.validate(&p)
 	return p.join()
 }

@@ -54,8 +54,8 @@ func ParseError(err error) error {
 	if r, ok := f.Value.(*refusal); ok {
 		want = r.want
 	}
-	if f.Name == "dry-run" {
-		want = "must be true or false: there is one kind of dry run, and it sends nothing that writes"
+	if _, ok := f.Value.(*DryRun); ok {
+		want = "must be none, client or server"
 	}
 	if want == "" {
 		return Usage(err)

@@ -5,6 +5,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func parse(s flags, args ...string) error {
 		s.Names = f.Args()
 	case *Hold:
 		s.Names = f.Args()
+	case *Cordon:
+		s.Names = f.Args()
 	}
 	return s.Validate()
 }
@@ -64,10 +67,15 @@ func TestAWrongLineIsAUsageErrorThatSaysWhatWouldBeRight(t *testing.T) {
 		{&Drain{}, "n1 --timeout=5", `--timeout="5": must be a duration, such as 30s or 10m`},
 		{&Drain{}, "n1 --rate=0", `--rate="0": must be more than 0`},
 		{&Drain{}, "n1 --output=wide", `--output="wide": must be text or json`},
-		{&Drain{}, "n1 --dry-run=client", `--dry-run="client": must be true or false: there is one kind of dry run`},
-		{&Drain{}, "n1 --disable-eviction", "--escalate delete=10m deletes"},
-		{&Drain{}, "n1 --skip-wait-for-delete-timeout=5", "a node is not called drained while its pods may run"},
-		{&Drain{}, "n1 --chunk-size=5", `--chunk-size="5": pods are watched`},
+		{&Drain{}, "n1 --dry-run=sometimes", `--dry-run="sometimes": must be none, client or server`},
+		{&Drain{}, "n1 --request-timeout=soon", `--request-timeout="soon": must be a duration, such as 30s`},
+		{&Drain{}, "n1 --as-user-extra=x", `--as-user-extra="x": must be KEY=VALUE`},
+		{&Drain{}, "n1 --warnings-as-errors", "warnings of the API server change nothing"},
+		{&Drain{}, "pod/n1", `"pod/n1" is no node: write NAME, node/NAME or nodes/NAME`},
+		{&Drain{}, "node/n1 n1", `node "n1" is given twice`},
+		{&Drain{}, "node/", `node "" is no name of a node`},
+		{&Cordon{}, "", "give the names of nodes"},
+		{&Cordon{}, "n1 --dry-run=x", `--dry-run="x": must be none`},
 		{&Drain{}, "n1 --no-such-flag", "unknown flag: --no-such-flag"},
 		{&Plan{}, "", "give the names of nodes"},
 		{&Plan{}, "n1 -o yaml", `--output="yaml"`},
@@ -102,6 +110,10 @@ func TestAGoodLineIsTaken(t *testing.T) {
 	}{
 		{&Drain{}, "n1 n2.example.com --max-nodes=20% --holder=rollout/x --timeout=0 --ignore-daemonsets"},
 		{&Drain{}, "-l pool=blue,!old --max-nodes=100% --dry-run"},
+		{&Drain{}, "node/n1 --chunk-size=5 --skip-wait-for-delete-timeout=5 --disable-eviction -v=3 -n default"},
+		{&Drain{}, "n1 --as=jane --as-group=ops --as-uid=7 --as-user-extra=a=b --cluster=c --user=u --context=x -s https://h --token=t"},
+		{&Drain{}, "n1 --request-timeout=5 --insecure-skip-tls-verify --tls-server-name=h --cache-dir=/x --vmodule=a=1 --proxy-url=http://p"},
+		{&Cordon{}, "no/n1 nodes/n2 --dry-run=server"},
 		{&Plan{}, "n1"}, {&Release{}, "n1 --soak=5m"}, {&Hold{}, "n1 --for=4h"}, {&Resume{}, "--holder=x"},
 	} {
 		if err := parse(c.into, strings.Fields(c.line)...); err != nil {
@@ -166,6 +178,8 @@ func TestDangerousValuesAreRefused(t *testing.T) {
 		{"--escalate=out-of-service=1m", "needs proof that the machine is off"},
 		{"--pod-selector=a=(", "must be a label selector"},
 		{"--pod-selector=a>5", "must do without the operator"},
+		{"--disable-eviction --escalate=delete=5m", "leave --escalate out"},
+		{"--skip-wait-for-delete-timeout=-5", "must be a number of seconds"},
 	} {
 		var s Plan
 		if err := parse(&s, append(strings.Fields(c.line), "n1")...); err != nil {
@@ -204,6 +218,73 @@ func TestPodSelectorSkipsAllOthers(t *testing.T) {
 			if skipped == selector.Matches(set) {
 				t.Errorf("%q, %s with labels %v: skipped is %v, want %v", text, corev1.ResourcePods, set, skipped, !skipped)
 			}
+		}
+	}
+}
+
+// The values of kubectl's --dry-run have their meaning.
+func TestDryRunHasTheValuesOfKubectl(t *testing.T) {
+	for line, want := range map[string]DryRun{
+		"n1": DryRunNone, "n1 --dry-run": DryRunClient, "n1 --dry-run=client": DryRunClient, "n1 --dry-run=server": DryRunServer,
+		"n1 --dry-run=none": DryRunNone, "n1 --dry-run=true": DryRunClient, "n1 --dry-run=false": DryRunNone,
+	} {
+		var s Drain
+		if err := parse(&s, strings.Fields(line)...); err != nil || s.DryRun != want {
+			t.Errorf("%q: got %q, %v, want %q", line, s.DryRun, err, want)
+		}
+	}
+}
+
+// The forms in which kubectl takes a node name the same node.
+func TestNodesHaveTheFormsOfKubectl(t *testing.T) {
+	var s Drain
+	if err := parse(&s, "node/a", "nodes/b", "no/c", "Node/d", "e"); err != nil || strings.Join(s.Names, " ") != "a b c d e" {
+		t.Errorf("got %q, %v, want the names without their kind", s.Names, err)
+	}
+}
+
+// A flag without effect is said to be one, if it is given.
+func TestFlagsWithoutEffectAreTold(t *testing.T) {
+	var s Drain
+	if err := parse(&s, "n1", "--chunk-size=5", "-n", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if notes := s.Notes(); len(notes) != 2 || !strings.Contains(notes[0], "--namespace has no effect") ||
+		!strings.Contains(notes[1], "--chunk-size has no effect") {
+		t.Errorf("got %q, want one note each", notes)
+	}
+}
+
+// Flags of the connection change the client as they do for kubectl.
+func TestConnectionFlagsMakeTheClient(t *testing.T) {
+	file := write(t, `
+apiVersion: v1
+kind: Config
+clusters: [{name: one, cluster: {server: "https://one"}}, {name: two, cluster: {server: "https://two"}}]
+users: [{name: jane, user: {token: janes}}, {name: joe, user: {token: joes}}]
+contexts: [{name: first, context: {cluster: one, user: jane}}, {name: second, context: {cluster: two, user: joe}}]
+current-context: first
+`)
+	for line, want := range map[string]string{
+		"":                                   "https://one janes  []",
+		"--context=second":                        "https://two joes  []",
+		"--cluster=two":                      "https://two janes  []",
+		"--user=joe":                         "https://one joes  []",
+		"-s https://h --token=t":             "https://h t  []",
+		"--as=ann --as-group=a --as-group=b": "https://one janes ann [a b]",
+		"--request-timeout=3s":               "https://one janes  []",
+	} {
+		var s Plan
+		if err := parse(&s, append(strings.Fields(line), "n1", "--kubeconfig="+file)...); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Config()
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got := fmt.Sprintf("%s %s %s %v", c.Host, c.BearerToken, c.Impersonate.UserName, c.Impersonate.Groups)
+		if got != want || c.Timeout != 0 || (s.RequestTimeout() == 3*time.Second) != strings.Contains(line, "timeout") {
+			t.Errorf("%q: got %s, %s for a request, want %s", line, got, s.RequestTimeout(), want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,6 +44,7 @@ func (h *Holder) validate(p *problems) {
 
 // Nodes says which nodes are meant: by name or by label.
 type Nodes struct {
+	// Names may have the forms of kubectl, node/n1 and nodes/n1. Validation takes the kind off.
 	Names    []string
 	Selector string
 	MaxNodes string
@@ -52,6 +54,9 @@ type Nodes struct {
 func (n *Nodes) AddFlags(f *pflag.FlagSet) {
 	f.StringVarP(&n.Selector, "selector", "l", "", "label selector of the nodes, in place of their names")
 }
+
+// nodeKinds are the names of the resource that kubectl takes before a slash.
+var nodeKinds = []string{"node", "nodes", "no", "node.v1.", "nodes.v1."}
 
 // AddMaxNodes adds the flag for how many at once.
 func (n *Nodes) AddMaxNodes(f *pflag.FlagSet) {
@@ -68,7 +73,16 @@ func (n *Nodes) validate(p *problems) {
 	case len(n.Names) > 0 && n.Selector != "":
 		p.add(errors.New("give the names of nodes or --selector, not both"))
 	}
-	for i, name := range n.Names {
+	for i, arg := range n.Names {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			kind, name = "node", arg
+		}
+		if !slices.Contains(nodeKinds, strings.ToLower(kind)) {
+			p.add(fmt.Errorf("%q is no node: write NAME, node/NAME or nodes/NAME", arg))
+			continue
+		}
+		n.Names[i] = name
 		if problem := validation.IsDNS1123Subdomain(name); len(problem) > 0 {
 			p.add(fmt.Errorf("node %q is no name of a node: %s", name, problem[0]))
 		}
