@@ -45,12 +45,18 @@ type memory struct {
 	cancel      []HookRequest       // to be taken back
 	named       bool                // those that an earlier process may have asked are among them
 	emptySince  time.Time
+	watch       lateWatch
 	recordons   int       // how often a cordon that somebody took off was set again
 	recordonAt  time.Time // not again before this
 	renewed     time.Time // when the Lease was renewed last for the hold
-	quiet       int       // how often the fallback has passed without a change
-	quietAt     time.Time
-	summary     string
+	idle        idleRounds
+}
+
+// idleRounds is how often the fallback has passed without a change of the status.
+type idleRounds struct {
+	count   int
+	at      time.Time // when the last one was counted
+	summary string    // of the status
 }
 
 // A sentPod is a pod whose eviction the server has accepted, or, where it did not answer, may have.
@@ -92,6 +98,9 @@ func newMemory(r Request, uid types.UID) *memory {
 // look notes which pods are on the node, which may be open to them. It returns those that were asked to leave and are seen to do so.
 func (m *memory) look(pods []*corev1.Pod, open bool) (leaving []PodRef) {
 	m.returns.look(pods, open)
+	if open {
+		m.watch = lateWatch{}
+	}
 	here := make(map[types.UID]bool, len(pods))
 	ending := map[types.UID]bool{}
 	for _, p := range pods {

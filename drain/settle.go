@@ -14,7 +14,89 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const defaultSettle = 5 * time.Second
+const (
+	// defaultSettle is how long a node is watched where pods may still be on their way to it.
+	defaultSettle = 5 * time.Second
+	// schedulerLag is how long after a cordon a scheduler may still choose the node for a pod: the time that its watch of nodes
+	// takes to bring the cordon.
+	schedulerLag = 500 * time.Millisecond
+)
+
+// A lateWatch is the time in which a cordoned node is watched for pods that come late.
+//
+// An API server binds a pod to a cordoned node. Only a scheduler keeps pods away, and in two cases it does not: it has chosen the node
+// before the cordon and its binding is still under way, for as long as a volume takes to be provisioned; or its watch has not brought
+// the cordon yet. So the time counts from the cordon, not from when the node became empty: a drain whose pods took longer to end has
+// nothing left to wait for. A pod that came late shows that the race is real in this cluster, and the time starts again with it.
+//
+// Less than the whole time is enough where the [Cache] knows the pods that are bound to no node. A pod whose binding is under way is one
+// of them. If there is none, once a scheduler has had schedulerLag to see the cordon, no pod is on its way to the node: one that was
+// bound meanwhile is in the consistent read that follows. The read alone is not enough while there is such a pod, as it may be bound
+// after the read; then the whole time counts. Of a scheduler whose watch is further behind, no time is safe.
+type lateWatch struct {
+	cordon time.Time // the time in the mark, by which a cordon is known from the one before
+	from   time.Time // when this process saw the cordon, or the last pod that came late, by its own clock
+	late   bool      // a pod has come late
+}
+
+// An unboundCache is a [Cache] that also knows the pods that are bound to no node.
+type unboundCache interface {
+	// UnboundPods returns them. If known is false, the cache does not watch them.
+	UnboundPods() (pods []*corev1.Pod, known bool)
+}
+
+// startWatch begins the watch with the first pass over a cordon.
+func startWatch(p *pass) {
+	mine := p.mark.of(p.r.Holder)
+	if mine == nil || !p.node.Spec.Unschedulable {
+		p.memory.watch = lateWatch{}
+		return
+	}
+	if w := &p.memory.watch; w.from.IsZero() || !w.cordon.Equal(mine.Since) {
+		*w = lateWatch{cordon: mine.Since, from: p.d.o.Now()} // this pass may have written the cordon after p.now
+	}
+}
+
+// recordLatecomer starts the watch again for a pod that came to an empty node.
+func recordLatecomer(p *pass) {
+	p.memory.watch.from, p.memory.watch.late = p.now, true
+	p.memory.emptySince = time.Time{}
+}
+
+// settleWait is how long an empty node is still to be watched. Zero or less means that the consistent read may follow.
+func settleWait(p *pass) time.Duration {
+	w := p.memory.watch
+	whole := w.from.Add(p.r.Policy.settle()).Sub(p.now)
+	if p.r.Policy.Settle != nil || w.late || whole <= 0 {
+		return whole
+	}
+	cache, ok := p.d.o.Cache.(unboundCache)
+	if !ok {
+		return whole
+	}
+	pods, known := cache.UnboundPods()
+	if !known {
+		return whole
+	}
+	if lag := w.from.Add(schedulerLag).Sub(p.now); lag > 0 {
+		return lag
+	}
+	if slices.ContainsFunc(pods, mayBeBound) {
+		return min(whole, soon)
+	}
+	return 0
+}
+
+// mayBeBound reports whether a scheduler may be about to bind a pod that is bound to no node.
+func mayBeBound(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || podFinished(pod) {
+		return false
+	}
+	isGated := func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated
+	}
+	return !slices.ContainsFunc(pod.Status.Conditions, isGated)
+}
 
 // finish reports what is left on the node, and where nothing is, goes through the stages at the end.
 func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
@@ -23,8 +105,11 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 	}
 	p.blockers()
 	p.interests()
+	startWatch(p)
 	if p.plan.Counts.Remaining > 0 {
-		p.memory.emptySince = time.Time{}
+		if !p.memory.emptySince.IsZero() {
+			recordLatecomer(p)
+		}
 		p.askAt(p.memory.nextTry(p.now))
 		p.awaitSpent(s)
 		p.again()
@@ -51,14 +136,15 @@ func (p *pass) awaitSpent(s Snapshot) {
 	}
 }
 
-// settle waits until the node has been empty for the settle time and its volumes are detached, confirms that with the server, and latches.
+// settle waits until no pod can be on its way to the node and its volumes are detached, confirms that with the server, and latches.
 func (p *pass) settle(ctx context.Context, s Snapshot) error {
 	if p.memory.emptySince.IsZero() {
 		p.memory.emptySince = p.now
 	}
 	p.st.Phase, p.st.Outcome = Settling, ""
-	if wait := p.memory.emptySince.Add(p.r.Policy.settle()).Sub(p.now); wait > 0 {
-		p.st.Reason, p.st.Message = reasonSettleWindow, fmt.Sprintf("empty; watched for latecomers for %s", p.r.Policy.settle())
+	if wait := settleWait(p); wait > 0 {
+		p.st.Reason = reasonSettleWindow
+		p.st.Message = fmt.Sprintf("empty; watched for pods that a scheduler bound late, for at most %s", p.r.Policy.settle())
 		p.ask(wait)
 		return nil
 	}
@@ -123,7 +209,7 @@ func (p *pass) confirm(ctx context.Context, s Snapshot) (bool, error) {
 	if plan.Counts.Remaining == 0 {
 		return true, nil
 	}
-	p.memory.emptySince = time.Time{}
+	recordLatecomer(p)
 	p.st.Phase, p.st.Reason = Draining, ""
 	p.st.Message = fmt.Sprintf("the server has %d pods more on the node than the cache shows", plan.Counts.Remaining)
 	p.ask(soon)
@@ -174,11 +260,11 @@ func (p *pass) outOfService(ctx context.Context) error {
 
 // again asks for a pass though nothing is known to come: the longer nothing changes, the later.
 func (p *pass) again() {
-	m := p.memory
+	m := &p.memory.idle
 	if summary := p.st.summary(); summary != m.summary {
-		m.summary, m.quiet, m.quietAt = summary, 0, p.now
-	} else if p.now.Sub(m.quietAt) >= fallback(m.quiet)*9/10 { // passes that something else has caused do not count
-		m.quiet, m.quietAt = m.quiet+1, p.now
+		m.summary, m.count, m.at = summary, 0, p.now
+	} else if p.now.Sub(m.at) >= fallback(m.count)*9/10 { // passes that something else has caused do not count
+		m.count, m.at = m.count+1, p.now
 	}
-	p.ask(jitter(fallback(m.quiet)))
+	p.ask(jitter(fallback(m.count)))
 }

@@ -33,6 +33,9 @@ type CacheOptions struct {
 // byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
 const byNode = "drain.belay.dev/node"
 
+// unbound is the value in that index of pods without a Node. No Node has such a name.
+const unbound = "/"
+
 // A Cache watches by shared informers; [Cache.View] is what a Drainer sees of it. It makes no request but theirs, and those of [Cache.WaitForSync]
 // over the informers of an embedder. Its methods may be called from several goroutines.
 type Cache struct {
@@ -138,6 +141,14 @@ func (c view) Pods(node string) []*corev1.Pod {
 		return nil
 	}
 	return indexed[*corev1.Pod](c.pods, byNode, node)
+}
+
+// UnboundPods returns the pods that are bound to no node. With [CacheOptions].Node they are not known.
+func (c view) UnboundPods() (pods []*corev1.Pod, known bool) {
+	if c.node != "" {
+		return nil, false
+	}
+	return indexed[*corev1.Pod](c.pods, byNode, unbound), true
 }
 
 // Pod returns the pod of that name, or nil. With [CacheOptions].Node it knows the pods of that node only.

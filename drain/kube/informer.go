@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,6 +155,9 @@ func nodeOfPod(obj any) string {
 	}
 	return ""
 }
+
+// nodeOrUnbound is the value of a pod in the index byNode.
+func nodeOrUnbound(obj any) string { return cmp.Or(nodeOfPod(obj), unbound) }
 
 func nodeOfAttachment(obj any) string {
 	if attachment, ok := obj.(*storagev1.VolumeAttachment); ok {

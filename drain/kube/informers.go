@@ -80,7 +80,7 @@ func (from Informers) parts() []part {
 	return []part{
 		{informer: from.Nodes, field: "Nodes", resource: "nodes", required: true, node: nodeOfNode,
 			store: func(c *Cache) *cache.Indexer { return &c.nodes }},
-		{informer: from.Pods, field: "Pods", resource: "pods", required: true, node: nodeOfPod, indexBy: nodeOfPod,
+		{informer: from.Pods, field: "Pods", resource: "pods", required: true, node: nodeOfPod, indexBy: nodeOrUnbound,
 			store: func(c *Cache) *cache.Indexer { return &c.pods }},
 		{informer: from.Budgets, field: "Budgets", resource: "poddisruptionbudgets", required: true,
 			store: func(c *Cache) *cache.Indexer { return &c.budgets }},
