@@ -4,6 +4,7 @@
 // Command drain empties nodes for maintenance: like kubectl drain, for one node or many, with a reason for every pod that stays.
 //
 //	drain NODE... | --selector S   cordons the nodes, evicts their pods, and leaves them cordoned and marked with the holder
+//	drain cordon|uncordon NODE...  does what kubectl does; an uncordon ends the mark of this holder too
 //	drain plan NODE...             says what that would do with each pod and why, and sends nothing that writes
 //	drain release NODE...          gives nodes back: the last holder out uncordons those that were schedulable before
 //	drain hold NODE... --for 30m   lets nodes go without their kubelet for a time, without losing their pods
@@ -14,16 +15,23 @@
 //
 // # What is as in kubectl drain, and what is not
 //
-// The flags --selector, --pod-selector, --delete-emptydir-data, --force, --grace-period, --timeout and --dry-run mean what they mean
-// there, with these differences:
+// The arguments NODE, node/NODE and --selector, and the flags --pod-selector, --delete-emptydir-data, --force, --grace-period, --timeout,
+// --disable-eviction, --skip-wait-for-delete-timeout and --dry-run=none|client|server mean what they mean there. So do the connection
+// flags: --kubeconfig, --context, --cluster, --user, --server, --token, --as, --as-group, --request-timeout, --certificate-authority
+// and the others of k8s.io/cli-runtime, and -v. On the PATH as kubectl-belay-drain, the program is "kubectl belay drain". An API server
+// that does not answer is an error at once, with its cause. The differences are:
 //
 //   - A pod that may not be evicted stays, alone: all others leave, and the drain waits for somebody to act on it until --timeout.
 //     Without --timeout it waits for ever, and says so.
 //   - --ignore-daemonsets is always on. A policy with daemonSets: Last evicts their pods after all others.
 //   - --grace-period=0 is refused: it kills, and lets a replacement run beside a process that nobody has seen end.
 //   - --timeout is for all nodes together.
-//   - --disable-eviction is refused: --escalate delete=10m asks first, announces the deletion with its time, and then deletes.
-//   - --dry-run has no values. Its plan counts for all nodes together what each budget allows.
+//   - --disable-eviction deletes by UID, and says that every pod was deleted past its budget. --escalate delete=10m asks first, announces
+//     the deletion with its time, and then deletes.
+//   - --skip-wait-for-delete-timeout names the pods that were not waited for.
+//   - --dry-run=client is the plan, which counts for all nodes together what each budget allows; without a value it is the same. With
+//     --dry-run=server the API server judges the cordon and each eviction that the plan would send now, and what it refuses is blocked.
+//   - --chunk-size, --namespace and --cache-dir have no effect, and a note on standard error says so.
 //   - A pod that names a responder in its annotation drain.belay.dev/hooks stays, until --responder says that pods of that name evacuate
 //     themselves: package drain/kube says how they are asked and how they answer. "drain release" takes the requests back by itself.
 //   - One node is drained at a time, unless --max-nodes allows more, as a number or as a percent of the given nodes.

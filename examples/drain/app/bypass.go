@@ -34,8 +34,22 @@ type budgetlessCache struct{ drain.Cache }
 // Budgets returns none.
 func (budgetlessCache) Budgets(string) []*policyv1.PodDisruptionBudget { return nil }
 
-// rebuild gives changed what the original knows of volumes and owners.
+// An unboundPods passes on what a cache knows of pods that are bound to no node, by which a drain ends its watch early.
+type unboundPods struct{ cache drain.Cache }
+
+// UnboundPods returns those pods, if the cache knows them.
+func (u unboundPods) UnboundPods() (pods []*corev1.Pod, known bool) {
+	if c, ok := u.cache.(interface {
+		UnboundPods() (pods []*corev1.Pod, known bool)
+	}); ok {
+		return c.UnboundPods()
+	}
+	return nil, false
+}
+
+// rebuild gives changed what the original knows of volumes, owners and unbound pods.
 func rebuild(original, changed drain.Cache) drain.Cache {
+	unbound := unboundPods{original}
 	volumes, knowsVolumes := original.(drain.VolumeCache)
 	owners, knowsOwners := original.(drain.OwnerCache)
 	switch {
@@ -44,12 +58,14 @@ func rebuild(original, changed drain.Cache) drain.Cache {
 			drain.Cache
 			drain.VolumeCache
 			drain.OwnerCache
-		}{changed, volumes, owners}
+			unboundPods
+		}{changed, volumes, owners, unbound}
 	case knowsOwners:
 		return struct {
 			drain.Cache
 			drain.OwnerCache
-		}{changed, owners}
+			unboundPods
+		}{changed, owners, unbound}
 	}
 	return changed
 }

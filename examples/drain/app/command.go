@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,13 +46,18 @@ listed. A second Ctrl-C ends at once and lists what is left behind.
 
 A node that is named like a sub-command comes after two dashes: drain -- plan
 
+The flags and the forms of arguments are those of kubectl drain, and its connection flags too. Put on the PATH as
+kubectl-belay-drain, the program is kubectl belay drain.
+
 ` + exitCodes
 
 const examples = `  drain plan node-1 node-2                    # what would happen, and what would be in the way
   drain node-1 --timeout 30m                  # as kubectl drain --ignore-daemonsets
   drain -l pool=blue --max-nodes 10%          # a whole pool, a tenth of it at a time
   drain node-1 --escalate delete=15m          # after 15m delete what is still there, past every budget
-  drain release node-1                        # give it back`
+  drain node/node-1 --dry-run=server          # the plan, each write of it judged by the API server
+  drain release node-1                        # give it back
+  drain uncordon node-1                       # give it back and open it, whoever has cordoned it`
 
 // codedError ends the command with a code of its own. Err is nil where everything has been said.
 type codedError struct {
@@ -112,6 +119,7 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	})
 	c.Use, c.Short, c.Long, c.Example = "drain NODE... | --selector SELECTOR", "Empty nodes for maintenance, and keep every PodDisruptionBudget", long, examples
 	c.Args, c.SilenceUsage, c.SilenceErrors = cobra.ArbitraryArgs, true, true
+	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: programName(os.Args[0])}
 	c.Version = version.Get().GitVersion
 	c.Flags().Bool("version", false, "print the version and exit") // without cobra's shorthand: -v is for logs elsewhere
 	c.SetOut(out)
@@ -121,6 +129,16 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(planCommand(a), cordonCommand(a, true), cordonCommand(a, false), releaseCommand(a), holdCommand(a), resumeCommand(a))
 	return a.own.problems.Command(c)
+}
+
+// programName is how a user calls a program of that path: a plugin by the words that kubectl makes of its name.
+func programName(path string) string {
+	name := filepath.Base(path)
+	words, isPlugin := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-")
+	if !isPlugin {
+		return "drain"
+	}
+	return "kubectl " + strings.ReplaceAll(strings.ReplaceAll(words, "-", " "), "_", "-")
 }
 
 // told is what a command line says.

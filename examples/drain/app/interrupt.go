@@ -72,5 +72,5 @@ func heldBy(cache drain.Cache, nodes []string, holder string) []string {
 
 // releaseLine is the command line that gives nodes back.
 func releaseLine(nodes []string, holder string) string {
-	return fmt.Sprintf("drain release %s --holder=%s", strings.Join(nodes, " "), holder)
+	return fmt.Sprintf("%s release %s --holder=%s", programName(os.Args[0]), strings.Join(nodes, " "), holder)
 }

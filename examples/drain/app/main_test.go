@@ -170,6 +170,25 @@ func TestHelpListsTheExitCodes(t *testing.T) {
 	}
 }
 
+// Build 10: the program is a plugin of kubectl under the name that it has on the PATH.
+func TestProgramIsAPlugin(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/bin/drain": "drain", "app.test": "drain", "/opt/kubectl-belay-drain": "kubectl belay drain", "kubectl-node_drain": "kubectl node-drain",
+	} {
+		if got := programName(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	plugin := filepath.Join(t.TempDir(), "kubectl-belay-drain")
+	if err := os.Symlink(programs.Path(t, "github.com/belayproject/belay/examples/drain"), plugin); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), plugin, "--help").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "kubectl belay drain [command]") {
+		t.Errorf("got error %v, want help that has the name of the plugin\n%s", err, out)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {

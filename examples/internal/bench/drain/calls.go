@@ -49,7 +49,7 @@ func calls(ctx context.Context, b *bench) error {
 	b.print(line{
 		name: "S1.ratio", ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share), bar: fmt.Sprint(callsRatio),
 		good: good && sound(results[1]) && share <= callsRatio,
-		more: fmt.Sprintf("%s; wall with our settle time of 5s %s, peer %s", what, each(results[0], wall), each(results[1], wall)),
+		more: fmt.Sprintf("%s; wall %s, peer %s", what, each(results[0], wall), each(results[1], wall)),
 	})
 	return nil
 }

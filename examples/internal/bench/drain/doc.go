@@ -15,6 +15,7 @@
 //	S6  the process is killed every second: does it finish?
 //	S7  a pod of a StatefulSet comes back elsewhere under its name while it is blocked: is it evicted there?
 //	S8  1,000 nodes of 30 pods: memory for a pod, time to plan a node, CPU of 100 blocked drains
+//	S11 one node of 20 pods that take a second, no budget: time with the default policy
 //
 // A line a figure: "ours" and "peer" are medians, with the least and the most in brackets; the last word before the remarks is "ok" or
 // "SHORT". The exit code is 1 where a line is short, 2 where nothing could be measured.
@@ -22,8 +23,8 @@
 // Requests are counted by the measured clients and by the API server's audit log, and a run in which they differ is an error. What
 // our cache costs at the start (a list and a watch for each kind of object, once in the life of a process) is counted apart and
 // printed. kubectl's library runs with the delay of 5 s between attempts that the command has; with its own zero value it runs in
-// the row of S4 that says so, and nowhere else. Our wall times are with a settle time of 0, since kubectl has none; what our default
-// adds is printed with S1.
+// the row of S4 that says so, and nowhere else. Our wall times are with a settle time of 0, since kubectl has none, but for S1 and S11,
+// which have the default policy.
 //
 // Times depend on the machine and its load: bars are ratios and counts, but for those of S4 and S8, which are far from the limit on any
 // machine that can run the rest.
