@@ -33,8 +33,9 @@
 //     of its budget, its labels or its readiness brings the next time forward, to 10 s after the one before.
 //   - Only a pod whose UID is on the node in the plan of this very pass is evicted, with the UID as precondition.
 //   - A pod that cannot leave never stops its neighbours, and is reported with a typed [Reason], its budget, and since when.
-//   - Drained means: nothing that has to leave is on the node, for the whole settle time, confirmed by a consistent read.
-//     It is latched on the node for the maintenance ID and is not undone by what happens after.
+//   - Drained means: nothing that has to leave is on the node or can still be on its way to it ([Policy].Settle),
+//     confirmed by a consistent read. It is latched on the node for the maintenance ID and is not undone by what
+//     happens after.
 //   - Several holders may cordon a node. The last one to release it uncordons, and only a node that was schedulable before the first.
 //   - The zero [Policy] is the safe one: local data and pods without a controller stay, nothing escalates, one node at a time.
 //
@@ -115,7 +116,7 @@
 //   - Evictions under one PodDisruptionBudget go one after the other, over all nodes of a [Scheduler], unless there are many: the API server sleeps
 //     for half a second where two meet at a budget. One that takes more than a second holds no other back.
 //   - Pods are known by UID: one that was created anew under the same name, on this node or another, is never taken for the one to leave.
-//   - Drained is true of a node that has stayed empty for [Policy].Settle, not of a list that was read once.
+//   - Drained is true of a node to which no pod is on its way ([Policy].Settle), not of a list that was read once.
 //   - The cordon has an owner and is given back as it was found; an uncordon by somebody else pauses the drain.
 //
 // examples/drain is a command on this, with kubectl's flags.

@@ -42,8 +42,9 @@ type Policy struct {
 	// TierDeadline is how long a tier may hold up the next one, counted from the start of the drain: tier n may wait until (n+1) times
 	// this, in order of the tiers that the policy has: those of its rules, and 0. Zero means for as long as it takes.
 	TierDeadline time.Duration `json:"tierDeadline,omitempty"`
-	// Settle is how long a node is watched for pods that a scheduler binds late, from its cordon or from the last one that came.
-	// An empty node counts as drained after it. Nil means 5 s, or 0.5 s if the [Cache] shows that no pod waits to be bound.
+	// Settle is how long a node is watched for pods that a scheduler binds late, from its cordon or from the last one
+	// that came. An empty node counts as drained after it. Nil means 5 s, or 0.5 s if the [Cache] shows that no pod
+	// waits to be bound.
 	Settle *time.Duration `json:"settle,omitempty"`
 	// Escalation is the ladder for pods that do not leave. Empty means that eviction is all that is ever done.
 	Escalation []Escalation `json:"escalation,omitempty"`

@@ -17,22 +17,24 @@ import (
 const (
 	// defaultSettle is how long a node is watched where pods may still be on their way to it.
 	defaultSettle = 5 * time.Second
-	// schedulerLag is how long after a cordon a scheduler may still choose the node for a pod: the time that its watch of nodes
-	// takes to bring the cordon.
+	// schedulerLag is how long after a cordon a scheduler may still choose the node for a pod: the time that its watch
+	// of nodes takes to bring the cordon.
 	schedulerLag = 500 * time.Millisecond
 )
 
 // A lateWatch is the time in which a cordoned node is watched for pods that come late.
 //
-// An API server binds a pod to a cordoned node. Only a scheduler keeps pods away, and in two cases it does not: it has chosen the node
-// before the cordon and its binding is still under way, for as long as a volume takes to be provisioned; or its watch has not brought
-// the cordon yet. So the time counts from the cordon, not from when the node became empty: a drain whose pods took longer to end has
-// nothing left to wait for. A pod that came late shows that the race is real in this cluster, and the time starts again with it.
+// An API server binds a pod to a cordoned node. Only a scheduler keeps pods away, and in two cases it does not: it
+// has chosen the node before the cordon and its binding is still under way, for as long as a volume takes to be
+// provisioned; or its watch has not brought the cordon yet. So the time counts from the cordon, not from when the
+// node became empty: a drain whose pods took longer to end has nothing left to wait for. A pod that came late shows
+// that the race is real in this cluster, and the time starts again with it.
 //
-// Less than the whole time is enough where the [Cache] knows the pods that are bound to no node. A pod whose binding is under way is one
-// of them. If there is none, once a scheduler has had schedulerLag to see the cordon, no pod is on its way to the node: one that was
-// bound meanwhile is in the consistent read that follows. The read alone is not enough while there is such a pod, as it may be bound
-// after the read; then the whole time counts. Of a scheduler whose watch is further behind, no time is safe.
+// Less than the whole time is enough where the [Cache] knows the pods that are bound to no node. A pod whose binding
+// is under way is one of them. If there is none, once a scheduler has had schedulerLag to see the cordon, no pod is
+// on its way to the node: one that was bound meanwhile is in the consistent read that follows. The read alone is not
+// enough while there is such a pod, as it may be bound after the read; then the whole time counts. Of a scheduler
+// whose watch is further behind, no time is safe.
 type lateWatch struct {
 	cordon time.Time // the time in the mark, by which a cordon is known from the one before
 	from   time.Time // when this process saw the cordon, or the last pod that came late, by its own clock
@@ -136,7 +138,8 @@ func (p *pass) awaitSpent(s Snapshot) {
 	}
 }
 
-// settle waits until no pod can be on its way to the node and its volumes are detached, confirms that with the server, and latches.
+// settle waits until no pod can be on its way to the node and its volumes are detached, confirms that with the
+// server, and latches.
 func (p *pass) settle(ctx context.Context, s Snapshot) error {
 	if p.memory.emptySince.IsZero() {
 		p.memory.emptySince = p.now

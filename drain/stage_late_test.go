@@ -25,8 +25,8 @@ func (c unboundCache) UnboundPods() (pods []*corev1.Pod, known bool) { return c.
 // knowsUnbound gives a Drainer such a cache.
 func knowsUnbound(o *drain.Options) { o.Cache = unboundCache{o.Cache.(*draintest.Cluster)} }
 
-// pending adds a pod of a workload that is bound to no node, until bind binds it as a scheduler does that had chosen the node before
-// the cordon.
+// pending adds a pod of a workload that is bound to no node, until bind binds it as a scheduler does that had chosen
+// the node before the cordon.
 func (s *stageTest) pending(name string, changes ...func(*corev1.Pod)) {
 	owner := s.c.AddWorkload(draintest.Workload{Name: name, Replicas: 1, Scale: true})
 	stays := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"bound": "by the test"} }
@@ -45,8 +45,8 @@ func (s *stageTest) took(changes ...func(*drain.Request)) (drain.Status, time.Du
 	return st, time.Since(began)
 }
 
-// Item 11: where no pod waits to be bound, none can be on its way, and the consistent read follows as soon as a scheduler has had time to
-// see the cordon. Pods that a scheduler leaves alone are not on their way.
+// Where no pod waits to be bound, none can be on its way, and the consistent read follows as soon as a
+// scheduler has had time to see the cordon. Pods that a scheduler leaves alone are not on their way.
 func TestNothingIsAwaitedWhereNoPodIsUnbound(t *testing.T) {
 	gated := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonSchedulingGated}}
@@ -71,7 +71,8 @@ func TestNothingIsAwaitedWhereNoPodIsUnbound(t *testing.T) {
 	}
 }
 
-// Item 11: a drain that took longer than the settle time since its cordon has nothing left to wait for, whatever its cache knows.
+// A drain that took longer than the settle time since its cordon has nothing left to wait for, whatever its
+// cache knows.
 func TestSettleTimeCountsFromTheCordon(t *testing.T) {
 	for _, termination := range []time.Duration{3 * time.Second, 20 * time.Second} {
 		stage(t, draintest.Options{Termination: termination}, nil, func(s *stageTest) {
@@ -84,10 +85,11 @@ func TestSettleTimeCountsFromTheCordon(t *testing.T) {
 	}
 }
 
-// Item 11: while a pod is unbound it may be bound to the node after any read: such a pod is not left unseen, whether it is bound before or
-// after the read would have been.
+// While a pod is unbound it may be bound to the node after any read: such a pod is not left unseen, whether
+// it is bound before or after the read would have been.
 func TestPodThatIsBoundAfterTheCordonIsNotLeft(t *testing.T) {
-	for _, bound := range []time.Duration{0, lateLag / 2, lateLag + time.Millisecond, 3 * time.Second, 4900 * time.Millisecond} {
+	times := []time.Duration{0, lateLag / 2, lateLag + time.Millisecond, 3 * time.Second, 4900 * time.Millisecond}
+	for _, bound := range times {
 		stage(t, draintest.Options{}, knowsUnbound, func(s *stageTest) {
 			s.pending("late")
 			time.AfterFunc(bound, func() { s.bind("late", "n1") })
@@ -99,9 +101,11 @@ func TestPodThatIsBoundAfterTheCordonIsNotLeft(t *testing.T) {
 	}
 }
 
-// Item 11: a pod that is bound elsewhere ends the wait, and one that is bound nowhere holds a drain up for no more than the settle time.
+// A pod that is bound elsewhere ends the wait, and one that is bound nowhere holds a drain up for no more
+// than the settle time.
 func TestUnboundPodHoldsADrainUpForTheSettleTimeAtMost(t *testing.T) {
-	for bound, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, time.Hour: 5 * time.Second} {
+	waits := map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, time.Hour: 5 * time.Second}
+	for bound, want := range waits {
 		stage(t, draintest.Options{}, knowsUnbound, func(s *stageTest) {
 			s.pending("waiting")
 			time.AfterFunc(bound, func() { s.bind("waiting", "n2") })
@@ -112,7 +116,8 @@ func TestUnboundPodHoldsADrainUpForTheSettleTimeAtMost(t *testing.T) {
 	}
 }
 
-// Item 11: a pod that the cache does not show yet is in the consistent read, and the whole settle time follows: the race is real here.
+// A pod that the cache does not show yet is in the consistent read, and the whole settle time follows: the
+// race is real here.
 func TestPodThatOnlyTheServerShowsStartsTheWholeTime(t *testing.T) {
 	stage(t, draintest.Options{}, knowsUnbound, func(s *stageTest) {
 		r := s.request("n1")
@@ -130,7 +135,7 @@ func TestPodThatOnlyTheServerShowsStartsTheWholeTime(t *testing.T) {
 	})
 }
 
-// Item 11: a process that takes a drain over has not seen the cordon come, and counts from its own first look.
+// A process that takes a drain over has not seen the cordon come, and counts from its own first look.
 func TestSettleTimeCountsFromTheFirstLookOfAProcess(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		r := s.request("n1")

@@ -40,7 +40,8 @@ func markOwn(t *testing.T) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{"unbound-of": t.Name()} }
 }
 
-// TestUnboundPodsAreKnown shows that a pod is unbound until it is bound, and that a cache of one node does not claim to know.
+// TestUnboundPodsAreKnown shows that a pod is unbound until it is bound, and that a cache of one node does not claim
+// to know.
 func TestUnboundPodsAreKnown(t *testing.T) {
 	c := newCluster(t)
 	cache := syncedCache(t, c.env.Config(), kube.CacheOptions{DaemonSets: true})
@@ -62,8 +63,8 @@ func TestUnboundPodsAreKnown(t *testing.T) {
 	}
 }
 
-// TestPodBoundAfterTheCordonIsEvicted protects item 11: the API server binds a pod to a cordoned node, and the drain does not end before
-// it has left.
+// TestPodBoundAfterTheCordonIsEvicted shows a late binding: the API server binds a pod to a cordoned node, and the
+// drain does not end before it has left.
 func TestPodBoundAfterTheCordonIsEvicted(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app")

@@ -15,22 +15,24 @@
 //
 // # What is as in kubectl drain, and what is not
 //
-// The arguments NODE, node/NODE and --selector, and the flags --pod-selector, --delete-emptydir-data, --force, --grace-period, --timeout,
-// --disable-eviction, --skip-wait-for-delete-timeout and --dry-run=none|client|server mean what they mean there. So do the connection
-// flags: --kubeconfig, --context, --cluster, --user, --server, --token, --as, --as-group, --request-timeout, --certificate-authority
-// and the others of k8s.io/cli-runtime, and -v. On the PATH as kubectl-belay-drain, the program is "kubectl belay drain". An API server
-// that does not answer is an error at once, with its cause. The differences are:
+// The arguments NODE, node/NODE and --selector, and the flags --pod-selector, --delete-emptydir-data, --force,
+// --grace-period, --timeout, --disable-eviction, --skip-wait-for-delete-timeout and --dry-run=none|client|server mean
+// what they mean there. So do the connection flags: --kubeconfig, --context, --cluster, --user, --server, --token,
+// --as, --as-group, --request-timeout, --certificate-authority and the others of k8s.io/cli-runtime, and -v. On the
+// PATH as kubectl-belay-drain, the program is "kubectl belay drain". An API server that does not answer is an error
+// at once, with its cause. The differences are:
 //
 //   - A pod that may not be evicted stays, alone: all others leave, and the drain waits for somebody to act on it until --timeout.
 //     Without --timeout it waits for ever, and says so.
 //   - --ignore-daemonsets is always on. A policy with daemonSets: Last evicts their pods after all others.
 //   - --grace-period=0 is refused: it kills, and lets a replacement run beside a process that nobody has seen end.
 //   - --timeout is for all nodes together.
-//   - --disable-eviction deletes by UID, and says that every pod was deleted past its budget. --escalate delete=10m asks first, announces
-//     the deletion with its time, and then deletes.
+//   - --disable-eviction deletes by UID, and says that every pod was deleted past its budget. --escalate delete=10m
+//     asks first, announces the deletion with its time, and then deletes.
 //   - --skip-wait-for-delete-timeout names the pods that were not waited for.
-//   - --dry-run=client is the plan, which counts for all nodes together what each budget allows; without a value it is the same. With
-//     --dry-run=server the API server judges the cordon and each eviction that the plan would send now, and what it refuses is blocked.
+//   - --dry-run=client is the plan, which counts for all nodes together what each budget allows; without a value it
+//     is the same. With --dry-run=server the API server judges the cordon and each eviction that the plan would send
+//     now, and what it refuses is blocked.
 //   - --chunk-size, --namespace and --cache-dir have no effect, and a note on standard error says so.
 //   - A pod that names a responder in its annotation drain.belay.dev/hooks stays, until --responder says that pods of that name evacuate
 //     themselves: package drain/kube says how they are asked and how they answer. "drain release" takes the requests back by itself.
@@ -59,7 +61,9 @@
 // # Rights
 //
 // Those that package drain/kube lists: list and watch on nodes, pods, poddisruptionbudgets and daemonsets, patch on nodes, create on
-// pods/eviction; delete on pods for --escalate, patch on pods for --responder; get and update on leases in kube-node-lease for hold. A plan needs only the first line.
+// pods/eviction; delete on pods for --escalate and --disable-eviction, patch on pods for --responder; get and update
+// on leases in kube-node-lease for hold. A plan needs only list and watch, with --dry-run=server the rest too; cordon
+// and uncordon need get and patch on nodes, with --selector list.
 //
 // Package app is the same as a command, with options: a main of your own takes it with parts of your own.
 package main

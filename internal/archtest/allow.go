@@ -73,7 +73,7 @@ var (
 	}
 	mainModules = []string{
 		"golang.org/x/sys", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/utils", "k8s.io/klog/v2",
-		"golang.org/x/sync", "sigs.k8s.io/yaml", "k8s.io/component-base",
+		"golang.org/x/sync", "sigs.k8s.io/yaml", "k8s.io/component-base", "k8s.io/cli-runtime",
 		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 		"github.com/prometheus/client_golang",
 	}

@@ -116,7 +116,8 @@ func (a *app) hold(ctx context.Context, s *settings.Hold) error {
 		Holder: s.Holder.Name, Maintenance: now.UTC().Format(time.RFC3339Nano), Mode: drain.Hold, HoldUntil: now.Add(s.For),
 		Policy: drain.Policy{Soak: s.Soak},
 	}}
-	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set, releaseAfter: s.ReleaseAfter})
+	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set,
+		releaseAfter: s.ReleaseAfter})
 }
 
 // release gives nodes back.

@@ -26,7 +26,7 @@ func (c deletingClient) Evict(ctx context.Context, pod drain.PodRef, gracePeriod
 
 // withoutBudgets is a cache without budgets, since no deletion waits for one.
 func withoutBudgets(cache drain.Cache) drain.Cache {
-	return rebuild(cache, budgetlessCache{cache})
+	return rebuildCache(cache, budgetlessCache{cache})
 }
 
 type budgetlessCache struct{ drain.Cache }
@@ -47,8 +47,8 @@ func (u unboundPods) UnboundPods() (pods []*corev1.Pod, known bool) {
 	return nil, false
 }
 
-// rebuild gives changed what the original knows of volumes, owners and unbound pods.
-func rebuild(original, changed drain.Cache) drain.Cache {
+// rebuildCache gives changed what the original knows of volumes, owners and unbound pods.
+func rebuildCache(original, changed drain.Cache) drain.Cache {
 	unbound := unboundPods{original}
 	volumes, knowsVolumes := original.(drain.VolumeCache)
 	owners, knowsOwners := original.(drain.OwnerCache)
@@ -78,8 +78,8 @@ type overdueFilter struct {
 	hidden map[string]drain.PodRef // by UID
 }
 
-// keep returns the pods that are still waited for, and remembers the others.
-func (f *overdueFilter) keep(pods []*corev1.Pod) []*corev1.Pod {
+// keepAwaited returns the pods that are still waited for, and remembers the others.
+func (f *overdueFilter) keepAwaited(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
 		if p.DeletionTimestamp == nil || time.Since(p.DeletionTimestamp.Time) <= f.limit {
 			return false
@@ -91,8 +91,8 @@ func (f *overdueFilter) keep(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// skipped are the pods that were hidden, in order of their names.
-func (f *overdueFilter) skipped() []drain.PodRef {
+// skippedPods are the pods that were hidden, in order of their names.
+func (f *overdueFilter) skippedPods() []drain.PodRef {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var refs []drain.PodRef
@@ -103,11 +103,14 @@ func (f *overdueFilter) skipped() []drain.PodRef {
 	return refs
 }
 
-// cache is c without the hidden pods. It tells of a node each second while pods end there: time alone hides a pod.
-func (f *overdueFilter) cache(c drain.Cache) drain.Cache { return rebuild(c, filteredCache{c, f}) }
+// filterCache is c without the hidden pods. It tells of a node each second while pods end there: time alone hides a
+// pod.
+func (f *overdueFilter) filterCache(c drain.Cache) drain.Cache {
+	return rebuildCache(c, filteredCache{c, f})
+}
 
-// client is c without the hidden pods.
-func (f *overdueFilter) client(c drain.Client) drain.Client { return filteredClient{c, f} }
+// filterClient is c without the hidden pods.
+func (f *overdueFilter) filterClient(c drain.Client) drain.Client { return filteredClient{c, f} }
 
 type filteredCache struct {
 	drain.Cache
@@ -115,7 +118,9 @@ type filteredCache struct {
 }
 
 // Pods returns the pods of a node that are still waited for.
-func (c filteredCache) Pods(node string) []*corev1.Pod { return c.filter.keep(c.Cache.Pods(node)) }
+func (c filteredCache) Pods(node string) []*corev1.Pod {
+	return c.filter.keepAwaited(c.Cache.Pods(node))
+}
 
 // Watch tells of changes, and each second of each node with a pod that is ending.
 func (c filteredCache) Watch(changed func(drain.Change)) (stop func()) {
@@ -151,7 +156,7 @@ type filteredClient struct {
 // ListPods reads the pods of a node that are still waited for.
 func (c filteredClient) ListPods(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	pods, err := c.Client.ListPods(ctx, node)
-	return c.filter.keep(pods), err
+	return c.filter.keepAwaited(pods), err
 }
 
 // asForced says of every pod that left that it was deleted past its budget.

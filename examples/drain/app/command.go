@@ -57,7 +57,7 @@ const examples = `  drain plan node-1 node-2                    # what would hap
   drain node-1 --escalate delete=15m          # after 15m delete what is still there, past every budget
   drain node/node-1 --dry-run=server          # the plan, each write of it judged by the API server
   drain release node-1                        # give it back
-  drain uncordon node-1                       # give it back and open it, whoever has cordoned it`
+  drain uncordon node-1                       # give it back and open it, whatever has cordoned it`
 
 // codedError ends the command with a code of its own. Err is nil where everything has been said.
 type codedError struct {
@@ -112,8 +112,8 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 		add(&a.own)
 	}
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
-		if s.DryRun != settings.DryRunNone {
-			return a.plan(ctx, &s.Plan, s.DryRun)
+		if dry := s.DryRun; dry != settings.DryRunNone {
+			return a.plan(ctx, &s.Plan, dry)
 		}
 		return a.drain(ctx, &s)
 	})
@@ -127,7 +127,8 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(planCommand(a), cordonCommand(a, true), cordonCommand(a, false), releaseCommand(a), holdCommand(a), resumeCommand(a))
+	c.AddCommand(planCommand(a), cordonCommand(a, true), cordonCommand(a, false), releaseCommand(a), holdCommand(a),
+		resumeCommand(a))
 	return a.own.problems.Command(c)
 }
 
@@ -173,12 +174,14 @@ func planCommand(a *app) *cobra.Command {
 
 func cordonCommand(a *app, unschedulable bool) *cobra.Command {
 	var s settings.Cordon
-	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.cordon(ctx, &s, unschedulable) })
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.setCordon(ctx, &s, unschedulable) })
 	c.Use, c.Short = "cordon NODE... | --selector SELECTOR", "Mark nodes as unschedulable, as kubectl cordon does"
-	c.Long = "Mark nodes as unschedulable. Their pods stay.\n\nThe exit code is 1 where a node could not be written; the others are.\n\n" + exitCodes
+	c.Long = "Mark nodes as unschedulable. Their pods stay.\n\nThe exit code is 1 where a node could not be written; " +
+		"the others are.\n\n" + exitCodes
 	if !unschedulable {
 		c.Use, c.Short = "uncordon NODE... | --selector SELECTOR", "Mark nodes as schedulable, as kubectl uncordon does"
-		c.Long = "Mark nodes as schedulable, whoever has cordoned them. A mark of this holder is released; marks of others stay,\n" +
+		c.Long = "Mark nodes as schedulable, whatever has cordoned them. A mark of this holder is released; marks of " +
+			"others stay,\n" +
 			"and their drains pause.\n\nThe exit code is 1 where a node could not be written; the others are.\n\n" + exitCodes
 	}
 	return c

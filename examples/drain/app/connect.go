@@ -75,12 +75,12 @@ type needs struct {
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
 // then; close ends them.
 func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs) (*cluster, error) {
-	config, err := s.Config()
+	config, err := s.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	c := &cluster{reach: &reach{}, deletes: n.deletes}
-	config.Wrap(c.reach.wrap)
+	config.Wrap(c.reach.wrapTransport)
 	if c.clientset, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
@@ -93,7 +93,7 @@ func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.cache, c.close = cache.View(), func() {
 		stop()
-		if c.reach.down() == nil { // else the informers may be in a long pause between two tries
+		if c.reach.downCause() == nil { // else the informers may be in a long pause between two tries
 			factory.Shutdown()
 		}
 	}
@@ -105,7 +105,7 @@ func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs)
 		c.close()
 		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}
-	c.reach.changed = tell.reached
+	c.reach.changed = tell.reportReach
 	if err := c.newDrainer(config, s.RequestTimeout(), n); err != nil {
 		c.close()
 		return nil, err
@@ -125,13 +125,13 @@ func syncLimit(s *settings.Connection, n needs) (limit time.Duration, why string
 	return limit, why
 }
 
-// quietLog discards the log of client-go, unless -v asks for it: what goes wrong is said by this command, with what follows
-// from it.
+// quietLog discards the log of client-go, unless -v asks for it: what goes wrong is said by this command, with what
+// follows from it.
 func (a *app) quietLog(s *settings.Connection) {
-	if !s.Verbose() {
+	if !s.LogsRequests() {
 		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	}
-	for _, note := range s.Notes() {
+	for _, note := range s.FlagNotes() {
 		fmt.Fprintln(a.errs, "drain: note:", note)
 	}
 }
@@ -147,10 +147,10 @@ func (c *cluster) synced(ctx context.Context, cache *kube.Cache, limit time.Dura
 		if err == nil {
 			return nil
 		}
-		if denied := denials(err); denied != nil {
+		if denied := permanentDenials(err); denied != nil {
 			return explainUnauthorized(denied)
 		}
-		if down := c.reach.down(); down != nil {
+		if down := c.reach.downCause(); down != nil {
 			return fmt.Errorf("the API server does not answer: %w; nothing was done", down)
 		}
 		select {
@@ -167,14 +167,15 @@ func (c *cluster) synced(ctx context.Context, cache *kube.Cache, limit time.Dura
 // explainUnauthorized says in the words of kubectl's users that the API server does not know the user.
 func explainUnauthorized(err error) error {
 	if apierrors.IsUnauthorized(err) {
-		return errors.New("the API server refuses the credentials (Unauthorized): give others by --kubeconfig, --user or --token; nothing was done")
+		return errors.New("the API server refuses the credentials (Unauthorized): give others by --kubeconfig, --user " +
+			"or --token; nothing was done")
 	}
 	return err
 }
 
-// denials are the parts of err that no waiting will mend.
-func denials(err error) error {
-	return without(err, func(e error) bool { return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e) })
+// permanentDenials are the parts of err that no waiting will mend.
+func permanentDenials(err error) error {
+	return dropErrors(err, func(e error) bool { return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e) })
 }
 
 // newDrainer makes the Drainer on the cache.
@@ -194,7 +195,7 @@ func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs
 		return err
 	}
 	c.dryClient = client
-	requests := c.bypass(client, n)
+	requests := c.bypassSafeguards(client, n)
 	responders, err := c.responders(c.clientset, n)
 	if err != nil {
 		return err
@@ -204,14 +205,15 @@ func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs
 	return err
 }
 
-// bypass changes cache and client for what kubectl's --disable-eviction and --skip-wait-for-delete-timeout ask for.
-func (c *cluster) bypass(client drain.Client, n needs) drain.Client {
+// bypassSafeguards changes cache and client for what kubectl's --disable-eviction and --skip-wait-for-delete-timeout
+// ask for.
+func (c *cluster) bypassSafeguards(client drain.Client, n needs) drain.Client {
 	if n.deletes {
 		client, c.cache = deletingClient{client}, withoutBudgets(c.cache)
 	}
 	if n.overdue > 0 {
 		c.overdue = &overdueFilter{limit: n.overdue, hidden: map[string]drain.PodRef{}}
-		client, c.cache = c.overdue.client(client), c.overdue.cache(c.cache)
+		client, c.cache = c.overdue.filterClient(client), c.overdue.filterCache(c.cache)
 	}
 	return client
 }

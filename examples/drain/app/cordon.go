@@ -26,10 +26,10 @@ import (
 // shortCall bounds each request of a cordon or uncordon where --request-timeout does not.
 const shortCall = 10 * time.Second
 
-// cordon closes nodes to new pods, or opens them. It goes on after a node that it could not write.
-func (a *app) cordon(ctx context.Context, s *settings.Cordon, unschedulable bool) error {
+// setCordon closes nodes to new pods, or opens them. It goes on after a node that it could not write.
+func (a *app) setCordon(ctx context.Context, s *settings.Cordon, unschedulable bool) error {
 	a.quietLog(&s.Connection)
-	config, err := s.Config()
+	config, err := s.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,8 @@ func (a *app) cordonNode(
 			options.DryRun = []string{metav1.DryRunAll}
 		}
 		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
-		if _, err := client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, options); err != nil {
+		if _, err := client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch,
+			options); err != nil {
 			return fmt.Errorf("writing node %q: %w", node.Name, err)
 		}
 	}
@@ -126,7 +127,8 @@ func (a *app) cordonNode(
 func (a *app) warnOthers(node *corev1.Node, holder string) {
 	for _, other := range holders(node) {
 		if other != holder {
-			fmt.Fprintf(a.errs, "drain: node %s is marked by %s, whose drain pauses until the node is cordoned again or given back: %s\n",
+			fmt.Fprintf(a.errs, "drain: node %s is marked by %s, whose drain pauses until the node is cordoned again or "+
+				"given back: %s\n",
 				node.Name, other, releaseLine([]string{node.Name}, other))
 		}
 	}
@@ -135,12 +137,14 @@ func (a *app) warnOthers(node *corev1.Node, holder string) {
 // releaseOwn takes the holder's own mark off a node, and what its drain has asked of pods.
 func (a *app) releaseOwn(ctx context.Context, s *settings.Cordon, node string) error {
 	set := drain.Set{MaxNodes: intstr.FromInt32(1), Request: drain.Request{Holder: s.Holder.Name, Mode: drain.Release}}
-	return a.run(ctx, task{connection: &s.Connection, nodes: settings.Nodes{Names: []string{node}}, json: true, quiet: true, set: set})
+	return a.run(ctx, task{connection: &s.Connection, nodes: settings.Nodes{Names: []string{node}}, json: true,
+		quiet: true, set: set})
 }
 
 // printNode prints one line in the form of kubectl.
 func (a *app) printNode(name, verb string, dry settings.DryRun) error {
-	suffix := map[settings.DryRun]string{settings.DryRunClient: " (dry run)", settings.DryRunServer: " (server dry run)"}[dry]
+	suffix := map[settings.DryRun]string{settings.DryRunClient: " (dry run)",
+		settings.DryRunServer: " (server dry run)"}[dry]
 	_, err := fmt.Fprintf(a.out, "node/%s %s%s\n", name, verb, suffix)
 	return err
 }

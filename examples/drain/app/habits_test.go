@@ -23,10 +23,11 @@ import (
 	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
-// awayTime is far below the 30 s for which a first look may wait, and far above what a busy machine needs to start a process.
+// awayTime is far below the 30 s for which a first look may wait, and far above what a busy machine needs to start a
+// process.
 const awayTime = 10 * time.Second
 
-// Item 7: an API server that is away ends each command at once, with the cause.
+// An API server that is away ends each command at once, with the cause.
 func TestServerThatIsAwayIsNamedAtOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,9 +41,12 @@ func TestServerThatIsAwayIsNamedAtOnce(t *testing.T) {
 	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
 	stranger.StartTLS()
 	defer stranger.Close()
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	answer := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	gateway := httptest.NewServer(answer(http.StatusBadGateway))
 	defer gateway.Close()
-	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	locked := httptest.NewServer(answer(http.StatusUnauthorized))
 	defer locked.Close()
 	for _, c := range []struct{ server, want string }{
 		{refused, "connection refused"},
@@ -59,13 +63,15 @@ func TestServerThatIsAwayIsNamedAtOnce(t *testing.T) {
 			p := start(t, append(strings.Fields(command), "--server="+c.server)...)
 			p.ends(t, exitError)
 			if took := time.Since(began); took > awayTime || !strings.Contains(p.errs.String(), c.want) {
-				t.Errorf("%s, %s: ended after %s, want less than %s and the cause %q\n%s", command, c.server, took, awayTime, c.want, p)
+				t.Errorf("%s, %s: ended after %s, want less than %s and the cause %q\n%s", command, c.server, took, awayTime,
+					c.want, p)
 			}
 		}
 	}
 }
 
-// Item 7: a server that takes requests and answers none is waited for until --timeout or --request-timeout, which the error names.
+// A server that takes requests and answers none is waited for until --timeout or --request-timeout, which the
+// error names.
 func TestServerThatIsSilentIsWaitedForUntilTheTimeout(t *testing.T) {
 	over := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
@@ -81,7 +87,7 @@ func TestServerThatIsSilentIsWaitedForUntilTheTimeout(t *testing.T) {
 	}
 }
 
-// Item 7: where the API server goes away in the middle, --timeout still ends the drain, which names the cause.
+// Where the API server goes away in the middle, --timeout still ends the drain, which names the cause.
 func TestServerThatGoesAwayIsNotWaitedForPastTheTimeout(t *testing.T) {
 	w := newWorld(t)
 	n1 := w.node(t, "1")
@@ -92,20 +98,21 @@ func TestServerThatGoesAwayIsNotWaitedForPastTheTimeout(t *testing.T) {
 	}
 	relay := startRelay(t, target.Host)
 	p := w.drain(t, n1, "--server=https://"+relay.address(), "--tls-server-name="+target.Hostname(), "--timeout=20s")
-	p.until(t, "Nothing moves until somebody acts")
+	p.until(t, "Unmanaged")
 	relay.stop()
 	p.until(t, "The API server does not answer: ")
 	p.ends(t, exitBlocked)
-	p.says(t, "DeadlinePassed", "no further eviction starts; the API server does not answer: dial tcp", "connection refused")
+	p.says(t, "DeadlinePassed", "no further eviction starts; the API server does not answer: dial tcp",
+		"connection refused")
 	w.heldBy(t, n1, defaultHolder(t))
 }
 
-// Item 9: connection flags mean what they mean for kubectl, and a right is asked of the user that --as names.
+// Connection flags mean what they mean for kubectl, and a right is asked of the user that --as names.
 func TestConnectionFlagsOfKubectl(t *testing.T) {
 	w := newWorld(t)
 	n1 := w.node(t, "1")
 	w.bare(t, "tool", n1)
-	user := "nobody-of-" + w.namespace
+	user := "stranger-of-" + w.namespace
 	p := w.drain(t, "node/"+n1, "--as="+user, "--as-group=drain-test", "--force")
 	p.ends(t, exitError)
 	if !strings.Contains(p.errs.String(), `User "`+user+`" cannot list resource`) {
@@ -116,9 +123,11 @@ func TestConnectionFlagsOfKubectl(t *testing.T) {
 	if !strings.Contains(p.errs.String(), "Unauthorized") {
 		t.Errorf("got no refusal of the token\n%s", p)
 	}
-	p = w.drain(t, "nodes/"+n1, "--force", "--request-timeout=30s", "--chunk-size=100", "-v=6", "-n", w.namespace, "--context=env")
+	p = w.drain(t, "nodes/"+n1, "--force", "--request-timeout=30s", "--chunk-size=100", "-v=6", "-n", w.namespace,
+		"--context=env")
 	if code := p.wait(t); code == exitDone {
-		if !strings.Contains(p.errs.String(), "note: --chunk-size has no effect") || !strings.Contains(p.errs.String(), "round_trippers") {
+		if !strings.Contains(p.errs.String(), "note: --chunk-size has no effect") || !strings.Contains(p.errs.String(),
+			"round_trippers") {
 			t.Errorf("got no note and no log\n%s", p)
 		}
 	} else if !strings.Contains(p.errs.String(), `context "env" does not exist`) {
@@ -149,18 +158,20 @@ func TestDisableEvictionDeletes(t *testing.T) {
 	}
 }
 
-// Item 9: a pod that should have ended long ago is not waited for with --skip-wait-for-delete-timeout, and is named.
+// A pod that should have ended long ago is not waited for with --skip-wait-for-delete-timeout, and is named.
 func TestPodThatDoesNotEndIsSkippedWhereThatIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	n1 := w.node(t, "1")
 	w.bare(t, "stuck", n1)
 	pods := w.client.CoreV1().Pods(w.namespace)
 	patch := []byte(`{"metadata":{"finalizers":["test.belay.dev/stuck"]}}`)
-	if _, err := pods.Patch(t.Context(), "stuck", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := pods.Patch(t.Context(), "stuck", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = pods.Patch(t.Context(), "stuck", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, _ = pods.Patch(t.Context(), "stuck", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{})
 	})
 	p := w.drain(t, n1, "--force", "--skip-wait-for-delete-timeout=1", "--settle=0s")
 	p.ends(t, exitDone)
@@ -169,7 +180,8 @@ func TestPodThatDoesNotEndIsSkippedWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Item 9: --dry-run=client sends nothing that writes; --dry-run=server has the API server judge each write, and stores none.
+// Item 9: --dry-run=client sends nothing that writes; --dry-run=server has the API server judge each write, and
+// stores none.
 func TestDryRunsOfKubectl(t *testing.T) {
 	w := newWorld(t)
 	n1 := w.node(t, "1")
@@ -206,7 +218,8 @@ func (w *world) guardEvictions(t *testing.T) {
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Create},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
+					Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+						Resources: []string{"pods/eviction"}},
 				},
 			}}},
 			Validations: []admissionv1.Validation{{Expression: "false", Message: "frozen by the test"}},
@@ -223,12 +236,13 @@ func (w *world) guardEvictions(t *testing.T) {
 	if _, err := policies.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Build 10: cordon and uncordon print and do what those of kubectl do; an uncordon ends this holder's own mark too.
+// Cordon and uncordon print and do what those of kubectl do; an uncordon ends this holder's own mark too.
 func TestCordonAndUncordon(t *testing.T) {
 	w := newWorld(t)
 	n1, n2 := w.node(t, "1"), w.node(t, "2")
@@ -259,7 +273,8 @@ func TestCordonAndUncordon(t *testing.T) {
 	if n := w.get(t, n1); n.Spec.Unschedulable || strings.Join(holders(n), " ") != "drain/joe" {
 		t.Errorf("got the node cordoned %v, marked by %q, want it open with the other mark", n.Spec.Unschedulable, holders(n))
 	}
-	if !strings.Contains(p.errs.String(), "marked by drain/joe, whose drain pauses") || p.out.String() != "node/"+n1+" uncordoned\n" {
+	if !strings.Contains(p.errs.String(), "marked by drain/joe, whose drain pauses") ||
+		p.out.String() != "node/"+n1+" uncordoned\n" {
 		t.Errorf("got no word of the other holder\n%s", p)
 	}
 	w.drain(t, "cordon", "nowhere").ends(t, exitError)

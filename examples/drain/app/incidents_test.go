@@ -16,7 +16,7 @@ func TestIncidents(t *testing.T) {
 			Why:     "a dry run drains",
 			Func:    "newCommand",
 			Replace: "s.DryRun",
-			With:    "false",
+			With:    "settings.DryRunNone",
 			Run:     "TestPlanIsWhatTheDrainDoes",
 		},
 	})

@@ -16,8 +16,8 @@ import (
 // unschedulablePatch is the write of a cordon without a mark.
 const unschedulablePatch = `{"spec":{"unschedulable":true}}`
 
-// judgePlan has the API server judge each write that the plan would do now, without storing it: the cordon of each node, and the removal of
-// each pod. What the server refuses becomes blocked in the plan, with the server's words.
+// judgePlan has the API server judge each write that the plan would do now, without storing it: the cordon of each
+// node, and the removal of each pod. What the server refuses becomes blocked in the plan, with the server's words.
 func (c *cluster) judgePlan(ctx context.Context, result *drain.Result) error {
 	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	for i := range result.Nodes {
@@ -52,6 +52,7 @@ func (c *cluster) dryRemove(ctx context.Context, pod drain.PodRef) error {
 	if !c.deletes {
 		return c.dryClient.DryRunEvict(ctx, pod)
 	}
-	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll},
+		Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	return c.clientset.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
 }

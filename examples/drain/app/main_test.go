@@ -170,10 +170,11 @@ func TestHelpListsTheExitCodes(t *testing.T) {
 	}
 }
 
-// Build 10: the program is a plugin of kubectl under the name that it has on the PATH.
+// The program is a plugin of kubectl under the name that it has on the PATH.
 func TestProgramIsAPlugin(t *testing.T) {
 	for path, want := range map[string]string{
-		"/usr/bin/drain": "drain", "app.test": "drain", "/opt/kubectl-belay-drain": "kubectl belay drain", "kubectl-node_drain": "kubectl node-drain",
+		"/usr/bin/drain": "drain", "app.test": "drain", "kubectl-node_drain": "kubectl node-drain",
+		"/opt/kubectl-belay-drain": "kubectl belay drain",
 	} {
 		if got := programName(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)

@@ -57,8 +57,8 @@ func TestErrorsBesidesAnInterruption(t *testing.T) {
 	for _, c := range []struct{ err, want error }{
 		{nil, nil}, {context.Canceled, nil}, {errors.Join(context.Canceled, nil), nil}, {errors.Join(context.Canceled, fmt.Errorf("x: %w", boom)), boom},
 	} {
-		if got := besides(c.err); !errors.Is(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("besides(%v): got %v, want %v", c.err, got, c.want)
+		if got := otherErrors(c.err); !errors.Is(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("otherErrors(%v): got %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -19,15 +19,15 @@ type reach struct {
 	cause error
 }
 
-// down is why the API server does not answer, or nil.
-func (r *reach) down() error {
+// downCause is why the API server does not answer, or nil.
+func (r *reach) downCause() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cause
 }
 
-// record takes in the end of a request.
-func (r *reach) record(cause error) {
+// recordAnswer takes in the end of a request.
+func (r *reach) recordAnswer(cause error) {
 	r.mu.Lock()
 	edge := (cause == nil) != (r.cause == nil)
 	r.cause = cause
@@ -37,28 +37,32 @@ func (r *reach) record(cause error) {
 	}
 }
 
-// wrap is for [k8s.io/client-go/rest.Config.Wrap].
-func (r *reach) wrap(next http.RoundTripper) http.RoundTripper { return &observedTransport{r, next} }
+// wrapTransport is for [k8s.io/client-go/rest.Config.Wrap].
+func (r *reach) wrapTransport(next http.RoundTripper) http.RoundTripper {
+	return &observedTransport{r, next}
+}
 
 type observedTransport struct {
 	reach *reach
 	next  http.RoundTripper
 }
 
-// RoundTrip sends a request and records whether there was an answer. A request that this process has given up tells nothing.
+// RoundTrip sends a request and records whether there was an answer. A request that this process has given up tells
+// nothing.
 func (t *observedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	switch {
 	case err != nil && request.Context().Err() != nil:
 	case err != nil:
-		t.reach.record(shortCause(err))
+		t.reach.recordAnswer(shortCause(err))
 	default:
-		t.reach.record(gatewayError(response))
+		t.reach.recordAnswer(gatewayError(response))
 	}
 	return response, err
 }
 
-// gatewayError is for what a proxy or load balancer says where no API server is behind it. One that is overloaded says when to come back.
+// gatewayError is for what a proxy or load balancer says where no API server is behind it. One that is overloaded
+// says when to come back.
 func gatewayError(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable:

@@ -68,8 +68,9 @@ func (a *app) warnSkipped(c *cluster) {
 	if c.overdue == nil {
 		return
 	}
-	for _, pod := range c.overdue.skipped() {
-		fmt.Fprintf(a.errs, "drain: not waited for, and may still run: %s, which should have ended more than %s ago\n", pod, c.overdue.limit)
+	for _, pod := range c.overdue.skippedPods() {
+		fmt.Fprintf(a.errs, "drain: not waited for, and may still run: %s, which should have ended more than %s ago\n", pod,
+			c.overdue.limit)
 	}
 }
 
@@ -120,7 +121,7 @@ func codedOf(code int, err error) error {
 	if code == exitDone {
 		return nil
 	}
-	return &codedError{code: code, err: besides(err)}
+	return &codedError{code: code, err: otherErrors(err)}
 }
 
 // print prints the end of a task in its format.
@@ -136,13 +137,15 @@ func (a *app) print(t *task, s report.Summary) error {
 	return err
 }
 
-// besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
-func besides(err error) error {
-	return without(err, func(e error) bool { return errors.Is(e, context.Canceled) })
+// otherErrors is what went wrong while nodes were given back, in the error of a run that was interrupted. Without
+// anything it is nil.
+func otherErrors(err error) error {
+	return dropErrors(err, func(e error) bool { return errors.Is(e, context.Canceled) })
 }
 
-// without is what is left of a joined error without the parts that drop is true of. Of any other error nothing is left.
-func without(err error, drop func(error) bool) error {
+// dropErrors is what is left of a joined error without the parts that drop is true of. Of any other error nothing is
+// left.
+func dropErrors(err error, drop func(error) bool) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil

@@ -65,8 +65,8 @@ type outcome struct {
 }
 
 // follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen
-// while nodes are given back, and a Node that may not be written, whose error is returned. --timeout ends it also where the API server is
-// away.
+// while nodes are given back, and a Node that may not be written, whose error is returned. --timeout ends it also
+// where the API server is away.
 func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.SetStatus, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -80,10 +80,10 @@ func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.Set
 	var o outcome
 	select {
 	case o = <-ended:
-	case <-expired(ctx, s.Request.Deadline):
+	case <-afterDeadline(ctx, s.Request.Deadline):
 		o.status = t.timedOut()
 	}
-	if cause := c.reach.down(); cause != nil {
+	if cause := c.reach.downCause(); cause != nil {
 		o.status = withCause(o.status, cause)
 	}
 	if c.deletes {
@@ -121,8 +121,9 @@ func (t *teller) runSet(ctx context.Context, stop func(), c *cluster, s drain.Se
 	return outcome{st, err}
 }
 
-// expired returns a channel that is closed when a drain has outlived its deadline. It is not while the nodes are given back after Ctrl-C.
-func expired(ctx context.Context, deadline time.Time) <-chan struct{} {
+// afterDeadline returns a channel that is closed when a drain has outlived its deadline. It is not while the nodes are
+// given back after Ctrl-C.
+func afterDeadline(ctx context.Context, deadline time.Time) <-chan struct{} {
 	over := make(chan struct{})
 	if !deadline.IsZero() {
 		time.AfterFunc(time.Until(deadline)+timeoutGrace, func() {
@@ -167,8 +168,8 @@ func withCause(st drain.SetStatus, cause error) drain.SetStatus {
 	return st
 }
 
-// reached says that the API server does not answer any more, or answers again.
-func (t *teller) reached(cause error) {
+// reportReach says that the API server does not answer any more, or answers again.
+func (t *teller) reportReach(cause error) {
 	if cause == nil {
 		t.say("The API server answers again.")
 		return

@@ -23,8 +23,8 @@
 // Requests are counted by the measured clients and by the API server's audit log, and a run in which they differ is an error. What
 // our cache costs at the start (a list and a watch for each kind of object, once in the life of a process) is counted apart and
 // printed. kubectl's library runs with the delay of 5 s between attempts that the command has; with its own zero value it runs in
-// the row of S4 that says so, and nowhere else. Our wall times are with a settle time of 0, since kubectl has none, but for S1 and S11,
-// which have the default policy.
+// the row of S4 that says so, and nowhere else. Our wall times are with a settle time of 0, since kubectl has none,
+// but for S1 and S11, which have the default policy.
 //
 // Times depend on the machine and its load: bars are ratios and counts, but for those of S4 and S8, which are far from the limit on any
 // machine that can run the rest.

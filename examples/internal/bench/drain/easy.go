@@ -18,8 +18,8 @@ const (
 	easyRatio = 1.05 // of kubectl's wall time
 )
 
-// easy is S11: how long a node takes where nothing is in the way, with the default policy.
-func easy(ctx context.Context, b *bench) error {
+// runEasy is S11: how long a node takes where nothing is in the way, with the default policy.
+func runEasy(ctx context.Context, b *bench) error {
 	shape := stage.Shape{Nodes: 1, PodsPerNode: easyPods, Ready: ready, End: time.Second}
 	results, err := b.compare(ctx,
 		trial{shape: shape, side: ours(defaults()), limit: unlimited(), timeout: time.Minute},
@@ -31,7 +31,8 @@ func easy(ctx context.Context, b *bench) error {
 	mine, theirs := each(results[0], wall), each(results[1], wall)
 	share := ratio(mine, theirs)
 	b.print(line{
-		name: "S11.wall", ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share), bar: fmt.Sprint(easyRatio),
+		name: "S11.wall", ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share),
+		bar:  fmt.Sprint(easyRatio),
 		good: sound(results[0]) && sound(results[1]) && share <= easyRatio,
 		more: fmt.Sprintf("%d pods that take %v, no budget", easyPods, shape.End),
 	})

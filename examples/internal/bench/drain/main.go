@@ -36,7 +36,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"S1", calls}, {"S2", budget}, {"S3", contention}, {"S4", wake},
 		{"S5", throttled}, {"S6", killed}, {"S7", namesake}, {"S8", idle},
-		{"S11", easy},
+		{"S11", runEasy},
 	}
 }
 

@@ -48,19 +48,22 @@ func habits() []habit {
 		{line: "drain NODE --ignore-daemonsets --grace-period=2 --timeout=2m -v=0", pods: plain, left: []string{"agent"}},
 		{line: "drain NODE --ignore-daemonsets --pod-selector=app=web", pods: two, left: []string{"agent", "db"}},
 		{line: "drain NODE --ignore-daemonsets --disable-eviction", pods: guarded, left: []string{"agent"}},
-		{line: "drain NODE --ignore-daemonsets --as=AS --as-group=system:masters --request-timeout=30s --chunk-size=100 -n default",
+		{line: "drain NODE --ignore-daemonsets --as=AS --as-group=system:masters --request-timeout=30s --chunk-size=100 " +
+			"-n default",
 			pods: plain, left: []string{"agent"}},
 		{line: "drain NODE --ignore-daemonsets --skip-wait-for-delete-timeout=60", pods: plain, left: []string{"agent"}},
 		{line: "cordon node/NODE", pods: plain, left: []string{"agent", "web", "web"}},
 		{line: "uncordon NODE", pods: plain, left: []string{"agent", "web", "web"}},
-		{line: "drain NODE --ignore-daemonsets --timeout=8s", pods: guarded, fails: true, left: []string{"agent", "web", "web"}},
+		{line: "drain NODE --ignore-daemonsets --timeout=8s", pods: guarded, fails: true, left: []string{"agent", "web",
+			"web"}},
 		{line: "drain pod/NODE --ignore-daemonsets", pods: plain, fails: true, left: []string{"agent", "web", "web"}},
 		{line: "drain NODE", pods: plain, better: true, left: []string{"agent"}},
-		{line: "drain NODE --ignore-daemonsets --timeout=10s", pods: bareBeside, better: true, left: []string{"agent", "tool"}},
+		{line: "drain NODE --ignore-daemonsets --timeout=10s", pods: bareBeside, better: true, left: []string{"agent",
+			"tool"}},
 	}
 }
 
-// Item 9: everyday lines of kubectl drain do the same, typed unchanged, as in kubectl's own command, or better.
+// Everyday lines of kubectl drain do the same, typed unchanged, as in kubectl's own command, or better.
 func TestLinesOfKubectl(t *testing.T) {
 	for _, h := range habits() {
 		t.Run(h.line, func(t *testing.T) {
@@ -114,7 +117,8 @@ func runKubectl(args []string) (output string, err error) {
 	flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntP("v", "v", 0, "verbosity")
 	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
-	root.AddCommand(kubectl.NewCmdDrain(factory, streams), kubectl.NewCmdCordon(factory, streams), kubectl.NewCmdUncordon(factory, streams))
+	root.AddCommand(kubectl.NewCmdDrain(factory, streams), kubectl.NewCmdCordon(factory, streams),
+		kubectl.NewCmdUncordon(factory, streams))
 	root.SetArgs(args)
 	root.SetOut(&out)
 	err = root.Execute()
@@ -129,7 +133,8 @@ func runOurs(t *testing.T, args []string) (output string, code int) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*placeReady)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, programs.Path(t, "github.com/belayproject/belay/examples/drain"), args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, programs.Path(t, "github.com/belayproject/belay/examples/drain"),
+		args...).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -160,7 +165,8 @@ func (p *place) cordoned(t *testing.T) bool { return p.get(t).Spec.Unschedulable
 // left names the apps of the pods on the node, sorted.
 func (p *place) left(t *testing.T) []string {
 	t.Helper()
-	list, err := p.client.CoreV1().Pods(p.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + p.node})
+	list, err := p.client.CoreV1().Pods(p.namespace).List(t.Context(),
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + p.node})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +191,8 @@ func login(t *testing.T, env *testenv.Env, user string) string {
 // easyRatio is how much longer than kubectl's our whole command may take where nothing is in the way.
 const easyRatio = 1.05
 
-// Item 11: where nothing is in the way, the whole command with its first look at the cluster takes no longer than kubectl's. A machine
-// under load delays either, so the shortest of several runs of each is compared.
+// Where nothing is in the way, the whole command with its first look at the cluster takes no longer than
+// kubectl's. A machine under load delays either, so the shortest of several runs of each is compared.
 func TestEasyDrainTakesNoLongerThanThatOfKubectl(t *testing.T) {
 	best := func(run func(*place)) time.Duration {
 		least := time.Hour

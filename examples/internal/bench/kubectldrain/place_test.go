@@ -60,7 +60,8 @@ func newPlace(t *testing.T) *place {
 func (p *place) addNode(t *testing.T, env *testenv.Env, name string, changes ...func(*corev1.Node)) {
 	t.Helper()
 	join := func(n *corev1.Node) { n.Labels[placeLabel] = p.namespace }
-	if _, err := env.CreateNode(t.Context(), name, append([]func(*corev1.Node){testenv.KwokNode, join}, changes...)...); err != nil {
+	if _, err := env.CreateNode(t.Context(), name, append([]func(*corev1.Node){testenv.KwokNode, join},
+		changes...)...); err != nil {
 		t.Fatal(err)
 	}
 	e2e.Eventually(t, placeReady, "the node is ready", func() error {
@@ -144,7 +145,8 @@ func two(t *testing.T, p *place) {
 func withData(t *testing.T, p *place) {
 	p.fillNode(t, func() {
 		p.deploy(t, "web", 2, func(s *corev1.PodSpec) {
-			s.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+			s.Volumes = []corev1.Volume{{Name: "data", VolumeSource: empty}}
 		})
 	})
 }
@@ -152,7 +154,8 @@ func withData(t *testing.T, p *place) {
 // addBare makes a pod that no controller would create again.
 func (p *place) addBare(t *testing.T) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tool", Labels: map[string]string{"app": "tool"}}, Spec: p.spec()}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tool", Labels: map[string]string{"app": "tool"}},
+		Spec: p.spec()}
 	pod.Spec.NodeName = p.node
 	if _, err := p.client.CoreV1().Pods(p.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -177,7 +180,8 @@ func guarded(t *testing.T, p *place) {
 	plain(t, p)
 	budgets := p.client.PolicyV1().PodDisruptionBudgets(p.namespace)
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: ptr.To(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		MinAvailable: ptr.To(intstr.FromInt32(2)),
+		Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 	}}
 	if _, err := budgets.Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

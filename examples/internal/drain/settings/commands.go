@@ -62,7 +62,8 @@ func (s *Drain) AddFlags(f *pflag.FlagSet) {
 	s.Holder.AddFlags(f)
 	s.AddMaxNodes(f)
 	f.StringVar(&s.Maintenance, "maintenance", "", "name of this maintenance: a node drained for it counts as drained for ever after; empty means a new one")
-	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked, whatever the API server does; 0 means never")
+	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked, "+
+		"whatever the API server does; 0 means never")
 	f.Float64Var(&s.Rate, "rate", 20, "evictions a second at most, over all nodes")
 	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
 	s.DryRun.AddFlag(f)

@@ -40,11 +40,12 @@ func (c *Connection) AddFlags(f *pflag.FlagSet) {
 	f.AddGoFlag(c.klog.Lookup("vmodule"))
 }
 
-// Verbose reports whether the log of client-go is wanted.
-func (c *Connection) Verbose() bool { return c.flags.Changed("v") || c.flags.Changed("vmodule") }
+// LogsRequests reports whether the log of client-go is wanted.
+func (c *Connection) LogsRequests() bool { return c.flags.Changed("v") || c.flags.Changed("vmodule") }
 
-// Config reads the kubeconfig as kubectl does, with what the flags say on top. Its Timeout is zero: RequestTimeout has it.
-func (c *Connection) Config() (*rest.Config, error) {
+// RESTConfig reads the kubeconfig as kubectl does, with what the flags say on top. Its Timeout is zero: RequestTimeout
+// has it.
+func (c *Connection) RESTConfig() (*rest.Config, error) {
 	config, err := c.config.ToRESTConfig()
 	if err == nil && c.isEmpty(config) {
 		err = errors.New("there is none: give --kubeconfig, or set $KUBECONFIG, or give --server")
@@ -60,7 +61,8 @@ func (c *Connection) Config() (*rest.Config, error) {
 // isEmpty reports whether config is what client-go makes of nothing, an API server on this machine.
 func (c *Connection) isEmpty(config *rest.Config) bool {
 	raw, err := c.config.ToRawKubeConfigLoader().RawConfig()
-	return err == nil && len(raw.Clusters) == 0 && *c.config.APIServer == "" && config.Host == clientcmd.ClusterDefaults.Server
+	return err == nil && len(raw.Clusters) == 0 && *c.config.APIServer == "" &&
+		config.Host == clientcmd.ClusterDefaults.Server
 }
 
 // RequestTimeout is the limit of a single request, zero for the default.
@@ -69,8 +71,8 @@ func (c *Connection) RequestTimeout() time.Duration {
 	return d
 }
 
-// Notes says which of the flags that were given change nothing here.
-func (c *Connection) Notes() []string {
+// FlagNotes says which of the flags that were given change nothing here.
+func (c *Connection) FlagNotes() []string {
 	var notes []string
 	for _, name := range []string{"namespace", "cache-dir", "chunk-size"} {
 		if f := c.flags.Lookup(name); f != nil && f.Changed {

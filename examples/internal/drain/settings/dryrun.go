@@ -23,7 +23,8 @@ const (
 // AddFlag adds --dry-run. Without a value it is client.
 func (d *DryRun) AddFlag(f *pflag.FlagSet) {
 	*d = DryRunNone
-	f.Var(d, "dry-run", "none, client or server: client prints what would be done; server has the API server judge each write too")
+	f.Var(d, "dry-run", "none, client or server: client prints what would be done; server has the API server judge "+
+		"each write too")
 	f.Lookup("dry-run").NoOptDefVal = string(DryRunClient)
 }
 

@@ -46,10 +46,13 @@ func (s *Pods) AddFlags(f *pflag.FlagSet) {
 	f.Int64Var(&s.GracePeriod, "grace-period", -1, "seconds that each pod has to end; negative means the pod's own, 0 is refused")
 	f.StringVar(&s.PodSelector, "pod-selector", "", "label selector of the pods that have to leave; all others stay and are not waited for")
 	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER: delete=10m deletes, past every budget, what is still there 10m after the cordon; may be repeated")
-	f.DurationVar(&s.Settle, "settle", 0, "how long a node is watched after its cordon before it counts as drained; without it as long as a pod "+
+	f.DurationVar(&s.Settle, "settle", 0, "how long a node is watched after its cordon before it counts as drained; "+
+		"without it as long as a pod "+
 		"may still be on its way to the node, at most 5s")
-	f.BoolVar(&s.DisableEviction, "disable-eviction", false, "delete the pods in place of evicting them; no PodDisruptionBudget is asked")
-	f.IntVar(&s.SkipDeleted, "skip-wait-for-delete-timeout", 0, "don't wait for pods that should have ended more than this many seconds ago; 0 waits")
+	f.BoolVar(&s.DisableEviction, "disable-eviction", false,
+		"delete the pods in place of evicting them; no PodDisruptionBudget is asked")
+	f.IntVar(&s.SkipDeleted, "skip-wait-for-delete-timeout", 0,
+		"don't wait for pods that should have ended more than this many seconds ago; 0 waits")
 	f.Int64("chunk-size", 500, "has no effect: pods are watched, and read in pages of 500")
 	for name, want := range s.refused() {
 		f.Var(&refusal{want: want}, name, "refused: "+want)
@@ -80,7 +83,8 @@ func (s *Pods) validate(p *problems) {
 	p.need(s.GracePeriod != 0, "grace-period", s.GracePeriod,
 		"would kill at once, and let a replacement run beside a process that nobody has seen end; give 1 or more, or leave it out")
 	p.need(s.Settle >= 0, "settle", s.Settle, "must not be negative")
-	p.need(s.SkipDeleted >= 0, "skip-wait-for-delete-timeout", s.SkipDeleted, "must be a number of seconds of more than 0, or 0 to wait")
+	p.need(s.SkipDeleted >= 0, "skip-wait-for-delete-timeout", s.SkipDeleted,
+		"must be a number of seconds of more than 0, or 0 to wait")
 	p.need(!s.DisableEviction || len(s.Escalate) == 0, "disable-eviction", s.DisableEviction,
 		"deletes at once, past every budget: leave --escalate out, or keep it and leave this one out")
 }

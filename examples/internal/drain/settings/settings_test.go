@@ -111,8 +111,10 @@ func TestAGoodLineIsTaken(t *testing.T) {
 		{&Drain{}, "n1 n2.example.com --max-nodes=20% --holder=rollout/x --timeout=0 --ignore-daemonsets"},
 		{&Drain{}, "-l pool=blue,!old --max-nodes=100% --dry-run"},
 		{&Drain{}, "node/n1 --chunk-size=5 --skip-wait-for-delete-timeout=5 --disable-eviction -v=3 -n default"},
-		{&Drain{}, "n1 --as=jane --as-group=ops --as-uid=7 --as-user-extra=a=b --cluster=c --user=u --context=x -s https://h --token=t"},
-		{&Drain{}, "n1 --request-timeout=5 --insecure-skip-tls-verify --tls-server-name=h --cache-dir=/x --vmodule=a=1 --proxy-url=http://p"},
+		{&Drain{}, "n1 --as=jane --as-group=ops --as-uid=7 --as-user-extra=a=b --cluster=c --user=u --context=x -s " +
+			"https://h --token=t"},
+		{&Drain{}, "n1 --request-timeout=5 --insecure-skip-tls-verify --tls-server-name=h --cache-dir=/x --vmodule=a=1 " +
+			"--proxy-url=http://p"},
 		{&Cordon{}, "no/n1 nodes/n2 --dry-run=server"},
 		{&Plan{}, "n1"}, {&Release{}, "n1 --soak=5m"}, {&Hold{}, "n1 --for=4h"}, {&Resume{}, "--holder=x"},
 	} {
@@ -225,7 +227,8 @@ func TestPodSelectorSkipsAllOthers(t *testing.T) {
 // The values of kubectl's --dry-run have their meaning.
 func TestDryRunHasTheValuesOfKubectl(t *testing.T) {
 	for line, want := range map[string]DryRun{
-		"n1": DryRunNone, "n1 --dry-run": DryRunClient, "n1 --dry-run=client": DryRunClient, "n1 --dry-run=server": DryRunServer,
+		"n1": DryRunNone, "n1 --dry-run": DryRunClient, "n1 --dry-run=client": DryRunClient, "n1 " +
+			"--dry-run=server": DryRunServer,
 		"n1 --dry-run=none": DryRunNone, "n1 --dry-run=true": DryRunClient, "n1 --dry-run=false": DryRunNone,
 	} {
 		var s Drain
@@ -238,7 +241,8 @@ func TestDryRunHasTheValuesOfKubectl(t *testing.T) {
 // The forms in which kubectl takes a node name the same node.
 func TestNodesHaveTheFormsOfKubectl(t *testing.T) {
 	var s Drain
-	if err := parse(&s, "node/a", "nodes/b", "no/c", "Node/d", "e"); err != nil || strings.Join(s.Names, " ") != "a b c d e" {
+	if err := parse(&s, "node/a", "nodes/b", "no/c", "Node/d", "e"); err != nil || strings.Join(s.Names,
+		" ") != "a b c d e" {
 		t.Errorf("got %q, %v, want the names without their kind", s.Names, err)
 	}
 }
@@ -249,7 +253,7 @@ func TestFlagsWithoutEffectAreTold(t *testing.T) {
 	if err := parse(&s, "n1", "--chunk-size=5", "-n", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if notes := s.Notes(); len(notes) != 2 || !strings.Contains(notes[0], "--namespace has no effect") ||
+	if notes := s.FlagNotes(); len(notes) != 2 || !strings.Contains(notes[0], "--namespace has no effect") ||
 		!strings.Contains(notes[1], "--chunk-size has no effect") {
 		t.Errorf("got %q, want one note each", notes)
 	}
@@ -267,7 +271,7 @@ current-context: first
 `)
 	for line, want := range map[string]string{
 		"":                                   "https://one janes  []",
-		"--context=second":                        "https://two joes  []",
+		"--context=second":                   "https://two joes  []",
 		"--cluster=two":                      "https://two janes  []",
 		"--user=joe":                         "https://one joes  []",
 		"-s https://h --token=t":             "https://h t  []",
@@ -278,7 +282,7 @@ current-context: first
 		if err := parse(&s, append(strings.Fields(line), "n1", "--kubeconfig="+file)...); err != nil {
 			t.Fatal(err)
 		}
-		c, err := s.Config()
+		c, err := s.RESTConfig()
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
