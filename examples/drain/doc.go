@@ -36,7 +36,9 @@
 //   - --chunk-size, --namespace and --cache-dir have no effect, and a note on standard error says so.
 //   - A pod that names a responder in its annotation drain.belay.dev/hooks stays, until --responder says that pods of that name evacuate
 //     themselves: package drain/kube says how they are asked and how they answer. "drain release" takes the requests back by itself.
-//   - One node is drained at a time, unless --max-nodes allows more, as a number or as a percent of the given nodes.
+//   - One node is drained at a time, unless --max-nodes allows more, as a number or as a percent of the given nodes. All
+//     of them are cordoned first, so that each pod moves once; --leave-open leaves those that wait schedulable. A node on
+//     which none but blocked pods are left gives its turn to the next, and --node-timeout bounds each node.
 //   - Ctrl-C gives the nodes back as they were found.
 //
 // # Policy

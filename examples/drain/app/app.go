@@ -93,7 +93,7 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 		return err
 	}
 	now := time.Now()
-	set := drain.Set{SkipFailed: s.SkipFailed, MaxNodes: s.Max(), Request: drain.Request{
+	set := drain.Set{SkipFailed: s.SkipFailed, LeaveOpen: s.LeaveOpen, NodeTimeout: s.NodeTimeout, MaxNodes: s.Max(), Request: drain.Request{
 		Holder: s.Holder.Name, Maintenance: cmp.Or(s.Maintenance, now.UTC().Format(time.RFC3339Nano)), Mode: drain.Drain, Policy: policy,
 	}}
 	if s.Timeout > 0 {

@@ -47,8 +47,8 @@ func TestInterruptGivesBackWhatWasFound(t *testing.T) {
 	p.says(t, "Interrupted. Given back as found: "+n1+", "+n3, "2 pods had been evicted, and may still be ending:\n  "+w.namespace+"/web-")
 	w.asFound(t, n1, false)
 	w.asFound(t, n3, true)
-	if got := w.requests(t, w.user)["create pods/eviction"]; got != 2 || strings.Contains(p.out.String(), n2) {
-		t.Errorf("got %d requests to evict and a word on %s, want 2 for the web and none\n%s", got, n2, p)
+	if got := w.requests(t, w.user)["create pods/eviction"]; got != 3 || strings.Contains(p.out.String(), n2) {
+		t.Errorf("got %d requests to evict and a word on %s, want 2 for the web, 1 for the db, and none\n%s", got, n2, p)
 	}
 }
 

@@ -32,7 +32,10 @@ type draining struct {
 
 func (d *draining) see(n *corev1.Node) {
 	var mark struct {
-		Holders []struct{ Drained time.Time }
+		Holders []struct {
+			Mode    drain.Mode
+			Drained time.Time
+		}
 	}
 	_ = json.Unmarshal([]byte(n.Annotations[drain.MarkAnnotation]), &mark)
 	d.mu.Lock()
@@ -41,7 +44,8 @@ func (d *draining) see(n *corev1.Node) {
 	if drained && !slices.Contains(d.done, n.Name) {
 		d.done = append(d.done, n.Name)
 	}
-	if d.now[n.Name] = len(mark.Holders) > 0 && !drained; !d.now[n.Name] {
+	// A node that waits for its turn is cordoned, and not draining.
+	if d.now[n.Name] = len(mark.Holders) > 0 && mark.Holders[0].Mode == drain.Drain && !drained; !d.now[n.Name] {
 		delete(d.now, n.Name)
 	}
 	d.most = max(d.most, len(d.now))
@@ -141,6 +145,9 @@ func TestSelectorKeepsMaxNodes(t *testing.T) {
 			})
 			if got := lowest(); got < 6 {
 				t.Errorf("%d pods were healthy at the worst time, and the budget needs 6", got)
+			}
+			if got := w.requests(t, w.user)["create pods/eviction"]; got != 8 {
+				t.Errorf("%d evictions were asked for, want 8: each pod moves once", got)
 			}
 			// The watch of the test may be behind the command, which has its answers from the API server.
 			e2e.Eventually(t, settled, "the watch of the test tells of all nodes", func() error {

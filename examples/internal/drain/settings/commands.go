@@ -52,6 +52,8 @@ type Drain struct {
 	Timeout      time.Duration
 	Rate         float64
 	SkipFailed   bool
+	LeaveOpen    bool
+	NodeTimeout  time.Duration
 	DryRun       DryRun
 	ReleaseAfter bool
 }
@@ -65,6 +67,8 @@ func (s *Drain) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked, "+
 		"whatever the API server does; 0 means never")
 	f.Float64Var(&s.Rate, "rate", 20, "evictions a second at most, over all nodes")
+	f.DurationVar(&s.NodeTimeout, "node-timeout", 0, "the same as --timeout for each node, from when its drain begins; 0 means no end")
+	f.BoolVar(&s.LeaveOpen, "leave-open", false, "leave nodes that wait for their turn schedulable; without it all are cordoned first, and each pod moves once")
 	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
 	s.DryRun.AddFlag(f)
 	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the drained nodes back at the end")
@@ -77,6 +81,7 @@ func (s *Drain) Validate() error {
 	s.Holder.validate(&p)
 	s.validateMax(&p)
 	p.need(s.Timeout >= 0, "timeout", s.Timeout, "must not be negative; 0 means no end")
+	p.need(s.NodeTimeout >= 0, "node-timeout", s.NodeTimeout, "must not be negative; 0 means no end")
 	p.need(s.Rate > 0, "rate", s.Rate, "must be more than 0")
 	return p.join()
 }
