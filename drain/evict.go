@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -253,13 +255,13 @@ func (p *pass) settleAnswer(e eviction) {
 	if last, ok := p.memory.attempts[e.plan.UID]; ok {
 		last.sent = e.state
 		if foretold {
-			last.until = p.now.Add(askEvery)
+			last.until = p.now.Add(backoff.After(last.tries-1, askFirst, askLast))
 		}
 		p.memory.attempts[e.plan.UID] = last
 	}
 	if foretold {
 		e.plan.Step, e.plan.GracePeriodSeconds = "", nil
-		p.ask(askEvery)
+		p.askAt(p.memory.attempts[e.plan.UID].until)
 		return
 	}
 	action, reason, text := e.answer.meaning()

@@ -20,8 +20,12 @@ import (
 // the eviction for a signal gets that long to show that it is at work.
 const askedFor = 10 * time.Second
 
-// askEvery is the time between two evictions of a pod whose budget allows none, while nothing changes.
-const askEvery = lastFallback
+// How long after a refused eviction a pod whose budget allows none is asked about again, while nothing changes: doubling
+// from the first to the last.
+const (
+	askFirst = 2 * time.Minute
+	askLast  = 16 * time.Minute
+)
 
 // A podState is what of a pod and its budgets changes when an operator acts on an eviction that was refused.
 type podState struct {
@@ -77,7 +81,8 @@ func (m *memory) recordChanges(
 			continue
 		}
 		what := changedSince(then, pod)
-		swapped := budgetGenerations(a.sent.names, budgetsOf(pod.Namespace)) != a.sent.budgets
+		budgetsNow := budgetGenerations(a.sent.names, budgetsOf(pod.Namespace))
+		swapped := budgetsNow != a.sent.budgets
 		if swapped {
 			what = "its budget"
 		}
@@ -85,6 +90,9 @@ func (m *memory) recordChanges(
 			acted[pod.UID] = what
 		}
 		again := a.last.Add(firstFallback)
+		if swapped && budgetsNow == "" {
+			again = time.Time{} // nothing holds it any more
+		}
 		if (swapped || podReady(then) != podReady(pod) || !maps.Equal(then.Labels, pod.Labels)) && again.Before(a.until) {
 			a.until = again
 			m.attempts[pod.UID] = a

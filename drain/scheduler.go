@@ -95,6 +95,7 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 // What the scheduler says when there is nothing better to go by.
 const (
 	schedRecheck  = 2 * time.Second // only evictions of this process stand in the way: their effect is seen soon
+	askRecheck    = 5 * time.Second // an eviction that will hardly be accepted has time
 	schedShortest = 50 * time.Millisecond
 	schedLongest  = 2 * time.Minute
 	schedSweep    = 10 * time.Second
@@ -188,9 +189,11 @@ func (s *Scheduler) spent() map[types.NamespacedName]int {
 	return out
 }
 
-// budgetTimes returns the budgets that expect fewer pods than a moment ago, and for each budget that allows no eviction
-// the time from which it counts as stuck.
-func (s *Scheduler) budgetTimes() (dips map[types.NamespacedName]Dip, stuck map[types.NamespacedName]time.Time) {
+// budgetTimes returns the budgets that expect fewer pods than a moment ago, and for each of the given budgets that allows
+// no eviction the time from which it counts as stuck.
+func (s *Scheduler) budgetTimes(
+	of []*policyv1.PodDisruptionBudget,
+) (dips map[types.NamespacedName]Dip, stuck map[types.NamespacedName]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.tick()
@@ -199,7 +202,11 @@ func (s *Scheduler) budgetTimes() (dips map[types.NamespacedName]Dip, stuck map[
 		if now.Before(b.dip.Until) {
 			dips[key] = b.dip
 		}
-		if b.seen != nil && (b.seen.Status.DisruptionsAllowed <= 0 || b.seen.Status.ObservedGeneration < b.seen.Generation) {
+	}
+	for _, pdb := range of {
+		key := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}
+		b := s.budgets[key]
+		if b != nil && b.seen != nil && (b.seen.Status.DisruptionsAllowed <= 0 || b.seen.Status.ObservedGeneration < b.seen.Generation) {
 			stuck[key] = b.stuckFrom()
 		}
 	}
@@ -222,7 +229,7 @@ func (s *Scheduler) takeAsk(node string, pod PodRef) (*ticket, *refusal) {
 	free := float64(s.bucket.fill(s.tick())) > s.bucket.burst/2 && len(s.flying) < (s.o.InFlight+1)/2
 	s.mu.Unlock()
 	if !free {
-		return nil, &refusal{WaitingForRate, s.later(0), "evictions that their budgets allow come first"}
+		return nil, &refusal{WaitingForRate, jitter(askRecheck), "evictions that their budgets allow come first"}
 	}
 	return s.take(node, pod, types.NamespacedName{})
 }

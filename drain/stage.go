@@ -284,7 +284,7 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 	}
 	d.scheduler.observe(s.Budgets)
 	s.Spent = d.scheduler.spent()
-	s.Dips, s.Stuck = d.scheduler.budgetTimes()
+	s.Dips, s.Stuck = d.scheduler.budgetTimes(s.Budgets)
 	d.owners(&s)
 	if err := d.volumes(&s, policy); err != nil {
 		return s, err

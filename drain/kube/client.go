@@ -134,10 +134,13 @@ func (c *client) Evict(ctx context.Context, pod drain.PodRef, gracePeriodSeconds
 
 // DryRunEvict implements [Client].
 func (c *client) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
-	return c.evict(ctx, pod, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	// In the body the API server obeys it, but tells admission nothing of it, so that a webhook would act. In the query it
+	// tells admission.
+	return c.evict(ctx, pod, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, "dryRun", metav1.DryRunAll)
 }
 
-func (c *client) evict(ctx context.Context, pod drain.PodRef, options *metav1.DeleteOptions) error {
+// evict posts an eviction, with these keys and values in its query.
+func (c *client) evict(ctx context.Context, pod drain.PodRef, options *metav1.DeleteOptions, query ...string) error {
 	if pod.UID == "" {
 		return fmt.Errorf("evicting pod %q: %w", pod, errNoUID)
 	}
@@ -150,6 +153,9 @@ func (c *client) evict(ctx context.Context, pod drain.PodRef, options *metav1.De
 		DeleteOptions: options,
 	}
 	request := c.core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction")
+	for i := 0; i+1 < len(query); i += 2 {
+		request = request.Param(query[i], query[i+1])
+	}
 	if err := request.MaxRetries(0).Body(body).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("evicting pod %q: %w", pod, err)
 	}

@@ -151,6 +151,24 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
+// TestDryRunIsToldToAdmission shows that a dry run is one in the query, which the API server passes on to webhooks; it
+// does not pass on the one in the body, so that a webhook would act.
+func TestDryRunIsToldToAdmission(t *testing.T) {
+	var queries []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(s.Close)
+	client := newClient(t, &rest.Config{Host: s.URL}, kube.ClientOptions{})
+	pod := drain.PodRef{Namespace: "ns", Name: "app", UID: "u"}
+	_ = client.DryRunEvict(t.Context(), pod)
+	_ = client.Evict(t.Context(), pod, nil)
+	if want := []string{"dryRun=All", ""}; !slices.Equal(queries, want) {
+		t.Errorf("got queries %q, want %q", queries, want)
+	}
+}
+
 // TestNodePatches shows that a patch tests what it carries, and reaches the status only where it is meant to.
 func TestNodePatches(t *testing.T) {
 	c := newCluster(t)
