@@ -25,6 +25,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/internal/backoff"
@@ -98,17 +99,25 @@ func (c *cluster) awaitAdmission(ctx context.Context, pod string, active func(er
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		err := c.client.PolicyV1().Evictions(c.ns).Evict(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Name: pod, Namespace: c.ns},
-			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
-		})
+		err := c.dryRunEvict(ctx, pod)
 		if active(err) {
 			return nil
 		}
 		if !backoff.Sleep(ctx, stepInterval) {
-			return fmt.Errorf("after %v the API server has not taken up an admission configuration: %w", readyTimeout, err)
+			return fmt.Errorf("after %v the API server has not taken up an admission configuration: %v", readyTimeout, err)
 		}
 	}
+}
+
+// dryRunEvict sends the dry run as a parameter: admission webhooks do not see one that is in the body alone.
+func (c *cluster) dryRunEvict(ctx context.Context, pod string) error {
+	dry := []string{metav1.DryRunAll}
+	return c.client.CoreV1().RESTClient().Post().Namespace(c.ns).Resource("pods").Name(pod).SubResource("eviction").
+		VersionedParams(&metav1.CreateOptions{DryRun: dry}, scheme.ParameterCodec).
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Name: pod, Namespace: c.ns},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: dry},
+		}).Do(ctx).Error()
 }
 
 // ServeHTTP implements http.Handler.
