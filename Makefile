@@ -166,6 +166,10 @@ bench-config: binaries ## run adoption and rollback of configs beside their phys
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
 	cd examples/internal/bench && $(GO) run ./drain $(BENCHARGS)
 
+.PHONY: bench-operators
+bench-operators: binaries ## print what drain and kubectl's library do with operators that act on evictions, for 5 minutes
+	cd examples/internal/bench && $(GO) run ./operators $(BENCHARGS)
+
 .PHONY: bench-identity
 bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 35 minutes; BENCHARGS=-quick: 4 minutes
 	cd examples/internal/bench && $(GO) run ./identity $(BENCHARGS)

@@ -29,6 +29,7 @@
 //	identity/nodeauth/kube     experimental  installs the policy of nodeauth, then the rights it guards
 //	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
 //	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
+//	drain/draintest/operators  experimental  a conformance suite: operators that act when a pod of theirs is evicted
 //	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
 //	rollout/v1alpha1           experimental  the rollouts API: Rollouts, Revisions, what each node is told and says, the ledger of a disruption domain
 //	rollout/protocol           experimental  the rules by which nodes are disrupted, as functions and as a table

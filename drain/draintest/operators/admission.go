@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	webhookSource = "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"
-	policySource  = "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"
+	admissionDocs = "https://kubernetes.io/docs/reference/access-authn-authz/"
+	webhookSource = admissionDocs + "extensible-admission-controllers/#failure-policy"
+	policySource  = admissionDocs + "validating-admission-policy/"
 )
 
 var shopSet = labels.Set{"app": "shop"}
@@ -31,7 +32,7 @@ func prepareShop(ctx context.Context, c *cluster) error {
 			return err
 		}
 	}
-	return c.addBudget(ctx, "shop", shopSet, count(1), nil)
+	return c.addBudget(ctx, "shop", shopSet, countOf(1), nil)
 }
 
 // replaceShop plays the controller of the workload.
@@ -118,7 +119,8 @@ func (f *frozen) prepare(ctx context.Context, c *cluster) error {
 	c.closes = append(c.closes, func(ctx context.Context) error {
 		return api.ValidatingAdmissionPolicies().Delete(ctx, c.ns, metav1.DeleteOptions{})
 	})
-	_, err = api.ValidatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+	bindings := api.ValidatingAdmissionPolicyBindings()
+	_, err = bindings.Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: c.ns},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName:        c.ns,
@@ -132,7 +134,7 @@ func (f *frozen) prepare(ctx context.Context, c *cluster) error {
 		if f.thawed {
 			return nil
 		}
-		return api.ValidatingAdmissionPolicyBindings().Delete(ctx, c.ns, metav1.DeleteOptions{})
+		return bindings.Delete(ctx, c.ns, metav1.DeleteOptions{})
 	})
 	return c.awaitAdmission(ctx, "shop-0", func(err error) bool { return err != nil })
 }

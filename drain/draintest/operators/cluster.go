@@ -28,7 +28,7 @@ import (
 // zone is the label of the failure domain of pods.
 const zone = "topology-location-host"
 
-// A cluster is the part of an API server that one run uses: a namespace and three nodes, the first of which is drained.
+// A cluster is the part of an API server that one run uses: a namespace and three nodes. The first is drained.
 type cluster struct {
 	client kubernetes.Interface
 	ns     string
@@ -129,17 +129,12 @@ func newPod(name, node string, owner metav1.OwnerReference, set labels.Set) *cor
 	}
 }
 
-// replacement is a pod of the same name and owner on another node.
-func replacement(pod *corev1.Pod, node string) *corev1.Pod {
-	return newPod(pod.Name, node, pod.OwnerReferences[0], pod.Labels)
-}
-
-// addBudget creates a PodDisruptionBudget with exactly one of min and most.
-func (c *cluster) addBudget(ctx context.Context, name string, set labels.Set, min, most *intstr.IntOrString) error {
+// addBudget creates a PodDisruptionBudget with exactly one of least and most.
+func (c *cluster) addBudget(ctx context.Context, name string, set labels.Set, least, most *intstr.IntOrString) error {
 	_, err := c.client.PolicyV1().PodDisruptionBudgets(c.ns).Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: set}, MinAvailable: min, MaxUnavailable: most,
+			Selector: &metav1.LabelSelector{MatchLabels: set}, MinAvailable: least, MaxUnavailable: most,
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -148,7 +143,7 @@ func (c *cluster) addBudget(ctx context.Context, name string, set labels.Set, mi
 	return nil
 }
 
-func count(n int) *intstr.IntOrString { return ptr.To(intstr.FromInt(n)) }
+func countOf(n int) *intstr.IntOrString { return ptr.To(intstr.FromInt(n)) }
 
 func (c *cluster) deleteBudget(ctx context.Context, name string) error {
 	err := c.client.PolicyV1().PodDisruptionBudgets(c.ns).Delete(ctx, name, metav1.DeleteOptions{})
@@ -181,7 +176,7 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		missing := v.unready()
+		missing := v.findUnready()
 		if missing == "" {
 			return nil
 		}

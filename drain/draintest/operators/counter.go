@@ -19,14 +19,14 @@ type counter struct {
 	sent, refused, deleted int
 }
 
-// wrap returns a config whose requests are counted.
-func (c *counter) wrap(config *rest.Config) *rest.Config {
+// wrapConfig returns a config whose requests are counted.
+func (c *counter) wrapConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &countingTransport{counter: c, next: next} })
 	return config
 }
 
-func (c *counter) counts() (sent, refused, deleted int) {
+func (c *counter) readCounts() (sent, refused, deleted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sent, c.refused, c.deleted

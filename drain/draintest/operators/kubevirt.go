@@ -49,7 +49,7 @@ func (k *kubevirt) prepare(ctx context.Context, c *cluster) error {
 		return err
 	}
 	budgetSet := labels.Set{"kubevirt.io/created-by": string(k.owner.UID)}
-	if err := c.addBudget(ctx, vmBudget, budgetSet, count(1), nil); err != nil {
+	if err := c.addBudget(ctx, vmBudget, budgetSet, countOf(1), nil); err != nil {
 		return err
 	}
 	return c.serveWebhook(ctx, &webhook{
@@ -67,7 +67,7 @@ func (k *kubevirt) prepare(ctx context.Context, c *cluster) error {
 
 func (k *kubevirt) reconcile(ctx context.Context, c *cluster, v view) error {
 	source, ok := v.podNamed(vmSource)
-	if !k.evacuation.Load() || !ok || len(v.running(func(p podView) bool { return p.Name == vmSource })) == 0 {
+	if !k.evacuation.Load() || !ok || len(v.runningPods(func(p podView) bool { return p.Name == vmSource })) == 0 {
 		return nil
 	}
 	if !k.annotated {

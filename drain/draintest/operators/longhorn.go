@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-const longhornSource = "https://github.com/longhorn/longhorn-manager/blob/master/controller/instance_manager_controller.go"
+const longhornSource = "https://github.com/longhorn/longhorn-manager/" +
+	"blob/master/controller/instance_manager_controller.go"
 
 // The pods of the node.
 const (
@@ -21,9 +22,9 @@ const (
 // longhorn has an instance manager on the node, which serves the volume of a database there.
 //
 //   - The budget of the instance manager is minAvailable 1 of 1 and has the name of the pod.
-//   - The manager deletes the budget when the node is unschedulable, no volume is attached there, and each volume has a
-//     healthy replica elsewhere (node drain policy block-if-contains-last-replica, the default):
-//     https://longhorn.io/docs/latest/references/settings/#node-drain-policy. The eviction itself has no effect on it.
+//   - The manager deletes the budget when the node is unschedulable, no volume is attached there, and each volume has
+//     a healthy replica elsewhere (node drain policy block-if-contains-last-replica, the default):
+//     https://longhorn.io/docs/latest/references/settings/#node-drain-policy. An eviction has no effect on it.
 //   - The instance manager is created again when the node is schedulable.
 type longhorn struct {
 	steps int
@@ -39,7 +40,7 @@ func (l *longhorn) prepare(ctx context.Context, c *cluster) error {
 	if err := c.addPod(ctx, newPod(volumePod, c.node, owner, labels.Set{"app": "database"})); err != nil {
 		return err
 	}
-	return c.addBudget(ctx, managerPod, set, count(1), nil)
+	return c.addBudget(ctx, managerPod, set, countOf(1), nil)
 }
 
 func (l *longhorn) reconcile(ctx context.Context, c *cluster, v view) error {

@@ -98,15 +98,15 @@ func (o Operator) Run(ctx context.Context, config *rest.Config, drain Drain) (ro
 	stop := actor.start(ctx)
 	counter := &counter{}
 	began := time.Now()
-	row.Err = drain(ctx, counter.wrap(config), c.node)
+	row.Err = drain(ctx, counter.wrapConfig(config), c.node)
 	row.Took = time.Since(began)
 	actErr := stop()
-	row.Sent, row.Refused, row.Deleted = counter.counts()
+	row.Sent, row.Refused, row.Deleted = counter.readCounts()
 	v, err := c.observe(context.WithoutCancel(ctx))
 	if err != nil {
 		return row, err
 	}
-	left := v.running(func(p podView) bool { return p.Spec.NodeName == c.node })
+	left := v.runningPods(func(p podView) bool { return p.Spec.NodeName == c.node })
 	row.Drained = row.Err == nil && len(left) == 0
 	if row.Err == nil && len(left) > 0 {
 		actor.addBroken(fmt.Sprintf("the drain returned while %d pods ran on the node", len(left)))
@@ -134,7 +134,7 @@ func (a *actor) start(ctx context.Context) (stop func() error) {
 		ticker := time.NewTicker(stepInterval)
 		defer ticker.Stop()
 		for {
-			if err := a.step(ctx); ctx.Err() == nil {
+			if err := a.takeStep(ctx); ctx.Err() == nil {
 				a.failure = err
 			}
 			select {
@@ -151,7 +151,7 @@ func (a *actor) start(ctx context.Context) (stop func() error) {
 	}
 }
 
-func (a *actor) step(ctx context.Context) error {
+func (a *actor) takeStep(ctx context.Context) error {
 	v, err := a.cluster.observe(ctx)
 	if err != nil {
 		return err

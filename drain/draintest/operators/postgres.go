@@ -19,7 +19,7 @@ const instanceRole = "cnpg.io/instanceRole"
 //
 //   - The budget "pg-primary" is minAvailable 1 of 1, the budget "pg" minAvailable 1 of the 2 replicas.
 //   - When the node of the primary is unschedulable, the operator makes another instance the primary and relabels the
-//     pods: https://github.com/cloudnative-pg/cloudnative-pg/blob/main/internal/controller/replicas.go. The eviction itself
+//     pods: https://github.com/cloudnative-pg/cloudnative-pg/blob/main/internal/controller/replicas.go. An eviction
 //     has no effect on it.
 //   - The old primary is then a replica, and leaves under the budget of the replicas.
 type postgres struct {
@@ -40,10 +40,10 @@ func (p *postgres) prepare(ctx context.Context, c *cluster) error {
 			return err
 		}
 	}
-	if err := c.addBudget(ctx, "pg-primary", roleSet("primary"), count(1), nil); err != nil {
+	if err := c.addBudget(ctx, "pg-primary", roleSet("primary"), countOf(1), nil); err != nil {
 		return err
 	}
-	return c.addBudget(ctx, "pg", roleSet("replica"), count(1), nil)
+	return c.addBudget(ctx, "pg", roleSet("replica"), countOf(1), nil)
 }
 
 func (p *postgres) reconcile(ctx context.Context, c *cluster, v view) error {

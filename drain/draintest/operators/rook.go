@@ -25,8 +25,8 @@ const osdBudget = "rook-ceph-osd"
 //
 //   - The default budget "rook-ceph-osd" is maxUnavailable 1 for all OSDs.
 //   - When an OSD is down and its node unschedulable, the operator creates blocking budgets of maxUnavailable 0 for
-//     all other failure domains, named rook-ceph-osd-<type>-<name>, and then deletes the default one. The other OSDs of
-//     the node are under no budget from then on.
+//     all other failure domains, named rook-ceph-osd-<type>-<name>, and then deletes the default one. The other OSDs
+//     of the node are under no budget from then on.
 //   - An OSD is pinned to its node: its next pod is pending until the node is schedulable. The default budget comes
 //     back when all OSDs are up.
 type rook struct {
@@ -52,7 +52,7 @@ func (r *rook) prepare(ctx context.Context, c *cluster) error {
 			return err
 		}
 	}
-	return c.addBudget(ctx, osdBudget, labels.Set{"app": osdBudget}, nil, count(1))
+	return c.addBudget(ctx, osdBudget, labels.Set{"app": osdBudget}, nil, countOf(1))
 }
 
 // newReplicaSet returns one whose pod is the fake's own: its scale is what the disruption controller reads.
@@ -90,7 +90,7 @@ func (r *rook) reconcile(ctx context.Context, c *cluster, v view) error {
 		return nil
 	}
 	for _, node := range c.nodes[1:] {
-		if err := c.addBudget(ctx, osdBudget+"-host-"+node, osdSet(node), nil, count(0)); err != nil {
+		if err := c.addBudget(ctx, osdBudget+"-host-"+node, osdSet(node), nil, countOf(0)); err != nil {
 			return err
 		}
 	}

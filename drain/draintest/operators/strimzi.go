@@ -23,8 +23,8 @@ const rollingUpdate = "strimzi.io/manual-rolling-update"
 //   - The webhook annotates the pod with strimzi.io/manual-rolling-update: "true" at each eviction.
 //   - By default it refuses the eviction with code 500 and "The pod will be rolled by the Strimzi Cluster Operator":
 //     https://github.com/strimzi/drain-cleaner/blob/main/src/main/java/io/strimzi/ValidatingWebhook.java.
-//   - In the legacy mode, STRIMZI_DENY_EVICTION=false, it allows it, and a budget of maxUnavailable 0 refuses it. Since a
-//     StrimziPodSet has no scale, the operator writes that as minAvailable 3 of 3.
+//   - In the legacy mode, STRIMZI_DENY_EVICTION=false, it allows it, and a budget of maxUnavailable 0 refuses it. Since
+//     a StrimziPodSet has no scale, the operator writes that as minAvailable 3 of 3.
 //   - The operator deletes an annotated pod and creates it again, one at a time, in its next reconciliation.
 type strimzi struct {
 	denies bool
@@ -46,7 +46,7 @@ func (s *strimzi) prepare(ctx context.Context, c *cluster) error {
 	if s.denies {
 		healthy--
 	}
-	if err := c.addBudget(ctx, "my-cluster-kafka", s.set, count(healthy), nil); err != nil {
+	if err := c.addBudget(ctx, "my-cluster-kafka", s.set, countOf(healthy), nil); err != nil {
 		return err
 	}
 	return c.serveWebhook(ctx, &webhook{

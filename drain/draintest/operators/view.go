@@ -25,9 +25,10 @@ type podView struct{ *corev1.Pod }
 
 // isReady reports whether the pod serves: also while it ends.
 func (p podView) isReady() bool {
-	return p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	isReady := func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	}
+	return p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, isReady)
 }
 
 // A view is what a cluster looks like at one time.
@@ -59,7 +60,7 @@ func (c *cluster) observe(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// named returns the pod of that name, and whether there is one.
+// podNamed returns the pod of that name, and whether there is one.
 func (v view) podNamed(name string) (podView, bool) {
 	i := slices.IndexFunc(v.pods, func(p podView) bool { return p.Name == name })
 	if i < 0 {
@@ -68,8 +69,8 @@ func (v view) podNamed(name string) (podView, bool) {
 	return v.pods[i], true
 }
 
-// running returns the pods that have not finished and that keep accepts.
-func (v view) running(keep func(podView) bool) (all []podView) {
+// runningPods returns the pods that have not finished and that keep accepts.
+func (v view) runningPods(keep func(podView) bool) (all []podView) {
 	for _, p := range v.pods {
 		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && keep(p) {
 			all = append(all, p)
@@ -80,11 +81,13 @@ func (v view) running(keep func(podView) bool) (all []podView) {
 
 // countReady counts the ready pods with the labels.
 func (v view) countReady(set labels.Set) int {
-	return len(v.running(func(p podView) bool { return p.isReady() && set.AsSelector().Matches(labels.Set(p.Labels)) }))
+	return len(v.runningPods(func(p podView) bool {
+		return p.isReady() && set.AsSelector().Matches(labels.Set(p.Labels))
+	}))
 }
 
-// unready names what is not ready yet.
-func (v view) unready() string {
+// findUnready names what is not ready yet.
+func (v view) findUnready() string {
 	for _, p := range v.pods {
 		if !p.isReady() {
 			return fmt.Sprintf("pod %q is not ready", p.Name)

@@ -24,7 +24,7 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 )
 
-// A side is one library that drains.
+// A side is one library that drains; kubectl stands for k8s.io/kubectl/pkg/drain.
 type side struct {
 	name  string
 	drain operators.Drain
@@ -32,17 +32,18 @@ type side struct {
 
 func main() {
 	patience := flag.Duration("timeout", 3*time.Minute, "how long one drain may take")
+	only := flag.String("side", "", "run only this one: belay or kubectl")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *patience); err != nil {
+	if err := run(ctx, *only, *patience); err != nil {
 		fmt.Fprintln(os.Stderr, "bench operators:", err)
 		stop()
 		os.Exit(2) //nolint:gocritic // stop has run
 	}
 }
 
-func run(ctx context.Context, patience time.Duration) (err error) {
+func run(ctx context.Context, only string, patience time.Duration) (err error) {
 	env, err := testenv.New(ctx, testenv.Options{
 		With: []testenv.Component{testenv.ControllerManager},
 		Args: map[testenv.Component][]string{testenv.ControllerManager: {"--controllers=disruption-controller"}},
@@ -51,7 +52,10 @@ func run(ctx context.Context, patience time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
-	for _, s := range []side{{"belay", drainByBelay}, {"kubectl's library", drainByKubectl}} {
+	for _, s := range []side{{"belay", drainByBelay}, {"kubectl", drainByKubectl}} {
+		if only != "" && only != s.name {
+			continue
+		}
 		rows, err := runAll(ctx, env.Config(), s, patience)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
