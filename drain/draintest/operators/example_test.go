@@ -16,7 +16,7 @@ import (
 func ExampleWriteTable() {
 	rows := []operators.Row{
 		{Operator: "kubevirt-live-migration", Drained: true, Sent: 1, Refused: 1, Took: 7300 * time.Millisecond},
-		{Operator: "webhook-500", Sent: 2, Refused: 1, Err: errors.New("failed calling webhook"), Took: 40 * time.Millisecond},
+		{Operator: "webhook-500", Sent: 2, Refused: 1, Err: errors.New("failed calling webhook")},
 	}
 	if err := operators.WriteTable(os.Stdout, rows); err != nil {
 		fmt.Println(err)

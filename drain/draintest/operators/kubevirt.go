@@ -59,7 +59,8 @@ func (k *kubevirt) prepare(ctx context.Context, c *cluster) error {
 				return nil, 0
 			}
 			return &metav1.Status{
-				Code: http.StatusTooManyRequests, Message: fmt.Sprintf("Eviction triggered evacuation of VMI %q", c.ns+"/vm"),
+				Code:    http.StatusTooManyRequests,
+				Message: fmt.Sprintf("Eviction triggered evacuation of VMI %q", c.ns+"/vm"),
 			}, 0
 		},
 	}, vmSource)

@@ -73,7 +73,8 @@ func (s *strimzi) reconcile(ctx context.Context, c *cluster, v view) error {
 			owner := v.pods[0].OwnerReferences[0]
 			return c.addPod(ctx, newPod(name, s.freeNode(c, v, i), owner, s.set))
 		}
-		if pod.Annotations[rollingUpdate] != "true" || pod.DeletionTimestamp != nil || v.countReady(s.set) < len(c.nodes) {
+		asked := pod.Annotations[rollingUpdate] == "true" && pod.DeletionTimestamp == nil
+		if !asked || v.countReady(s.set) < len(c.nodes) {
 			continue
 		}
 		if s.steps++; s.steps < 20 { // the next reconciliation is two seconds later

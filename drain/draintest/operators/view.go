@@ -144,9 +144,9 @@ func (c *cluster) playKubelet(ctx context.Context, p podView) error {
 func (c *cluster) finishPod(ctx context.Context, p podView) error {
 	pod := p.DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
-	pod.Status.Conditions = []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "PodCompleted", LastTransitionTime: metav1.Now()},
-	}
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "PodCompleted", LastTransitionTime: metav1.Now(),
+	}}
 	_, err := c.client.CoreV1().Pods(c.ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
