@@ -23,6 +23,6 @@ func ExampleWriteTable() {
 	}
 	// Output:
 	// OPERATOR                 DRAINED  SENT  REFUSED  DELETED  SECONDS  WRONG
-	// kubevirt-live-migration  yes      1     1        0        7.3
+	// kubevirt-live-migration  yes      1     1        0        7.3      -
 	// webhook-500              no       2     1        0        0.0      failed calling webhook
 }

@@ -31,11 +31,14 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return t.Flush()
 }
 
-// describe returns what went wrong, on one line.
+// describe returns what went wrong, on one line, or "-".
 func (r Row) describe() string {
 	wrong := r.Broken
 	if r.Err != nil {
 		wrong = append([]string{r.Err.Error()}, wrong...)
+	}
+	if len(wrong) == 0 {
+		return "-"
 	}
 	return strings.Join(strings.Fields(strings.Join(wrong, "; ")), " ")
 }

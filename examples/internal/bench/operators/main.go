@@ -76,6 +76,7 @@ func runAll(ctx context.Context, config *rest.Config, s side, patience time.Dura
 		if err != nil {
 			return rows, fmt.Errorf("%s: %w", operator.Name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%s: %s took %.1f s\n", s.name, operator.Name, row.Took.Seconds())
 		rows = append(rows, row)
 	}
 	return rows, nil
