@@ -88,7 +88,7 @@ func (u *unreliable) reconcile(ctx context.Context, c *cluster, v view) error {
 func (u *unreliable) verify(v view) string  { return verifyShop(v) }
 func (u *unreliable) verifyEnd(view) string { return "" }
 
-// frozen is a ValidatingAdmissionPolicy that refuses all evictions of the namespace, with 422 and a message, for
+// frozen is a ValidatingAdmissionPolicy that refuses all evictions of the namespace, with a message, for
 // some seconds after the node was cordoned.
 type frozen struct {
 	since  time.Time // of the cordon
