@@ -30,8 +30,8 @@
 //   - The server is asked about every pod, also about one whose budget allows none: operators take an eviction for a
 //     signal to move their pod. Such a pod is asked at once where its budget can never allow it, and otherwise when the
 //     budget has not changed for 10 s (two minutes after an eviction of this process); then 2 minutes later, and
-//     doubling up to 16. A change of its budget, its labels or its readiness brings the next time forward, to 10 s after
-//     the one before.
+//     doubling up to 16. A change of its budget, its labels or its readiness brings the next time forward, to 10 s
+//     after the one before.
 //   - Only a pod whose UID is on the node in the plan of this very pass is evicted, with the UID as precondition.
 //   - A pod that cannot leave never stops its neighbours, and is reported with a typed [Reason], its budget, and since when.
 //   - Drained means: nothing that has to leave is on the node or can still be on its way to it ([Policy].Settle),

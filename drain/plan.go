@@ -164,7 +164,7 @@ func (n *nodePass) finish() NodePlan {
 func (c *Counts) add(p *PodPlan) {
 	switch {
 	case p.Action == Skip:
-		c.Skipped++
+		c.addSkipped(p.Reason)
 		return
 	case p.Action == Evict:
 		c.Evictable++
@@ -176,6 +176,23 @@ func (c *Counts) add(p *PodPlan) {
 		c.Waiting++
 	}
 	c.Remaining++
+}
+
+// addSkipped counts a pod that is not waited for, by why.
+func (c *Counts) addSkipped(why Reason) {
+	c.Skipped++
+	switch why {
+	case reasonMirrorPod:
+		c.Static++
+	case reasonTerminal:
+		c.Finished++
+	case reasonDaemonSetPod:
+		c.DaemonSet++
+	case reasonToleratesCordon, reasonBounced:
+		c.Tolerating++
+	case reasonSkippedByRule:
+		c.ByRule++
+	}
 }
 
 func planNode(v *NodeView) string {

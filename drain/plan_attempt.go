@@ -20,8 +20,8 @@ import (
 // the eviction for a signal gets that long to show that it is at work.
 const askedFor = 10 * time.Second
 
-// How long after a refused eviction a pod whose budget allows none is asked about again, while nothing changes: doubling
-// from the first to the last.
+// How long after a refused eviction a pod whose budget allows none is asked about again, while nothing changes:
+// doubling from the first to the last.
 const (
 	askFirst = 2 * time.Minute
 	askLast  = 16 * time.Minute

@@ -91,6 +91,8 @@ func (c *planCase) checkEntries(t *testing.T, r drain.Result) {
 func countEntry(c *drain.Counts, p drain.PodPlan) {
 	if p.Action == drain.Skip {
 		c.Skipped++
+		*map[drain.Reason]*int{"MirrorPod": &c.Static, "Terminal": &c.Finished, "DaemonSetPod": &c.DaemonSet,
+			"ToleratesCordon": &c.Tolerating, "Bounced": &c.Tolerating, "SkippedByRule": &c.ByRule}[p.Reason]++
 		return
 	}
 	c.Remaining++

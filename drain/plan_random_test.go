@@ -57,7 +57,7 @@ func randomTime(r *rand.Rand) time.Duration { return time.Duration(r.IntN(12)-1)
 func randomPolicy(r *rand.Rand) drain.Policy {
 	p := drain.Policy{
 		DaemonSets: pick(r, "", drain.LastDaemonSets), LocalData: pick(r, "", drain.EvictPods), LocalDataLimit: pick[int64](r, 0, 2048),
-		Unmanaged: pick(r, "", drain.EvictPods), Tolerating: pick(r, "", drain.EvictPods), DeleteFinished: r.IntN(2) == 0, Volumes: r.IntN(2) == 0,
+		Unmanaged: pick(r, "", drain.EvictPods), Tolerating: pick(r, "", "Skip", drain.EvictPods), DeleteFinished: r.IntN(2) == 0, Volumes: r.IntN(2) == 0,
 		GracePeriodSeconds: pick(r, nil, seconds(7)), TierDeadline: pick(r, 0, 10*time.Minute), IgnorePodLabels: r.IntN(4) == 0,
 	}
 	for range r.IntN(4) {

@@ -56,8 +56,8 @@ func (n *nodePass) skip(w *podWork) (Reason, string) {
 			return reason, message
 		}
 	case toleratesCordon(pod) && !ownedByDaemonSet(owner):
-		if n.p.Tolerating != EvictPods {
-			return reasonToleratesCordon, "tolerates the cordon and would be scheduled here again"
+		if n.p.Tolerating == skipPods {
+			return reasonToleratesCordon, "tolerates the cordon, and the policy leaves it"
 		}
 		if reason, message := n.bounced(owner); reason != reasonNone {
 			return reason, message

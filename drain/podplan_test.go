@@ -48,6 +48,7 @@ func leavingCases() []reasonCase {
 			set: func(c *planCase) { c.policy.LocalDataLimit = 1024 }, action: drain.Evict},
 		{name: "the policy lets unmanaged pods go", pod: []podOption{unowned},
 			set: func(c *planCase) { c.policy.Unmanaged = drain.EvictPods }, action: drain.Evict},
+		{name: "tolerating pods are evicted by default", pod: []podOption{toleratingAll}, action: drain.Evict},
 		{name: "the policy evicts tolerating pods", pod: []podOption{toleratingAll},
 			set: func(c *planCase) { c.policy.Tolerating = drain.EvictPods }, action: drain.Evict},
 		{name: "a toleration of a taint with a value is none of the cordon", action: drain.Evict,
@@ -70,9 +71,10 @@ func skippedCases() []reasonCase {
 			action: drain.Skip, reason: "DaemonSetPod"},
 		{name: "finished pod", pod: []podOption{inPhase(corev1.PodSucceeded), unowned}, action: drain.Skip, reason: "Terminal", parts: []string{"Succeeded"}},
 		{name: "finished pod that finalizers hold", pod: []podOption{inPhase(corev1.PodFailed), deletedAt(-time.Hour)}, action: drain.Skip, reason: "Terminal"},
-		{name: "tolerates everything", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "ToleratesCordon"},
+		{name: "tolerates everything", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "ToleratesCordon",
+			set: func(c *planCase) { c.policy.Tolerating = "Skip" }},
 		{name: "tolerates the cordon", pod: []podOption{tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})},
-			action: drain.Skip, reason: "ToleratesCordon"},
+			action: drain.Skip, reason: "ToleratesCordon", set: func(c *planCase) { c.policy.Tolerating = "Skip" }},
 		{name: "came back", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "Bounced", parts: []string{`ReplicaSet "web-1"`, "2 times"},
 			set: func(c *planCase) {
 				c.policy.Tolerating = drain.EvictPods

@@ -31,8 +31,9 @@ type Policy struct {
 	LocalDataLimit int64     `json:"localDataLimit,omitempty"`
 	// Unmanaged says what happens to pods that no controller will create again: Block (default) or Evict.
 	Unmanaged Treatment `json:"unmanaged,omitempty"`
-	// Tolerating says what happens to pods that tolerate the cordon: Skip (default), or Evict, once for each owner until its pods
-	// come back.
+	// Tolerating says what happens to pods that tolerate the cordon: Evict (default), as kubectl does, or Skip. A scheduler
+	// may put them on the node again: pods whose owner's came back twice are left, with the Reason Bounced. A taint
+	// that they do not tolerate keeps them away.
 	Tolerating Treatment `json:"tolerating,omitempty"`
 	// DeleteFinished deletes pods that have succeeded or failed. By default they stay: they hold nothing on the node.
 	DeleteFinished bool `json:"deleteFinished,omitempty"`

@@ -50,7 +50,7 @@ func onlyOn(key string, op corev1.NodeSelectorOperator, values ...string) corev1
 
 // A drain is put off by the pods of the node that would leave and are not ready, each by name (R-DR-05).
 func TestUnreadyPodPutsADrainOff(t *testing.T) {
-	c := newPlanCase(planPod("z", unready), planPod("a", inPhase(corev1.PodPending), unready), planPod("ready"), planPod("skipped", unready, toleratingAll),
+	c := newPlanCase(planPod("z", unready), planPod("a", inPhase(corev1.PodPending), unready), planPod("ready"), planPod("skipped", unready, labeled("drain.belay.dev/behavior", "Skip")),
 		planPod("finished", unready, inPhase(corev1.PodSucceeded)), planPod("ending", unready, deletedAt(0)))
 	if got := c.findings(); got != nil {
 		t.Errorf("not asked for: got %q, want none", got)
@@ -197,7 +197,7 @@ func TestVolumeThatDoesNotLeaveTheNode(t *testing.T) {
 
 // The volumes that are listed are those of pods that leave or have left, while they are attached.
 func TestAttachedVolumesAreOfPodsThatLeave(t *testing.T) {
-	c := newPlanCase(planPod("p", withClaim("data"), withClaim("shared")), planPod("stays", withClaim("kept"), toleratingAll), planPod("q", withClaim("shared"), withEphemeral("tmp")))
+	c := newPlanCase(planPod("p", withClaim("data"), withClaim("shared")), planPod("stays", withClaim("kept"), labeled("drain.belay.dev/behavior", "Skip")), planPod("q", withClaim("shared"), withEphemeral("tmp")))
 	for _, claim := range []string{"data", "shared", "kept", "q-tmp"} {
 		c.addVolume(claim, corev1.PersistentVolumeSpec{})
 	}

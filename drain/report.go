@@ -20,11 +20,12 @@ import (
 
 // blockers turns the plan into the status: counts, and every pod that has not left.
 func (p *pass) blockers() {
-	p.st.Counts = Counts{Evicted: len(p.memory.evicted), Skipped: p.plan.Counts.Skipped}
+	p.st.Counts = Counts{Evicted: len(p.memory.evicted)}
 	count := &p.st.Counts
 	for i := range p.plan.Pods {
 		pod := &p.plan.Pods[i]
 		if pod.Action == Skip {
+			count.addSkipped(pod.Reason)
 			continue
 		}
 		count.Remaining++

@@ -189,8 +189,8 @@ func (s *Scheduler) spent() map[types.NamespacedName]int {
 	return out
 }
 
-// budgetTimes returns the budgets that expect fewer pods than a moment ago, and for each of the given budgets that allows
-// no eviction the time from which it counts as stuck.
+// budgetTimes returns the budgets that expect fewer pods than a moment ago, and for each of the given budgets that
+// allows no eviction the time from which it counts as stuck.
 func (s *Scheduler) budgetTimes(
 	of []*policyv1.PodDisruptionBudget,
 ) (dips map[types.NamespacedName]Dip, stuck map[types.NamespacedName]time.Time) {
@@ -206,7 +206,10 @@ func (s *Scheduler) budgetTimes(
 	for _, pdb := range of {
 		key := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}
 		b := s.budgets[key]
-		if b != nil && b.seen != nil && (b.seen.Status.DisruptionsAllowed <= 0 || b.seen.Status.ObservedGeneration < b.seen.Generation) {
+		if b == nil || b.seen == nil {
+			continue
+		}
+		if st := &b.seen.Status; st.DisruptionsAllowed <= 0 || st.ObservedGeneration < b.seen.Generation {
 			stuck[key] = b.stuckFrom()
 		}
 	}

@@ -109,10 +109,9 @@ func TestToleratingPodsThatBounceAreLeft(t *testing.T) {
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n1"}
 		}})
-		r := s.request("n1", func(r *drain.Request) { r.Policy.Tolerating = drain.EvictPods })
-		st := s.phase(r, 10*time.Minute, drain.Drained)
-		if n := len(s.evictions()); n != 2 || st.Counts.Skipped != 1 {
-			t.Errorf("got %d evictions and %d skipped, want 2 and the pod that is back again", n, st.Counts.Skipped)
+		st := s.phase(s.request("n1"), 10*time.Minute, drain.Drained)
+		if n := len(s.evictions()); n != 2 || st.Counts.Skipped != 1 || st.Counts.Tolerating != 1 {
+			t.Errorf("got %d evictions and counts %+v, want 2 and the pod that is back again", n, st.Counts)
 		}
 	})
 }

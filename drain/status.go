@@ -73,8 +73,14 @@ type Counts struct {
 	Waiting     int `json:"waiting"`     // leave by themselves, or when something else has happened
 	Blocked     int `json:"blocked"`     // somebody has to act
 	Terminating int `json:"terminating"` // have been asked to leave
-	Skipped     int `json:"skipped"`     // are not waited for
+	Skipped     int `json:"skipped"`     // are not waited for, and stay on a drained node: the sum of the next five
 	Evicted     int `json:"evicted"`     // evictions accepted since the drain began, as in [Status].Evicted
+
+	DaemonSet  int `json:"daemonSet,omitempty"`  // pods of DaemonSets
+	Static     int `json:"static,omitempty"`     // mirror pods of the kubelet's static pods
+	Finished   int `json:"finished,omitempty"`   // have succeeded or failed
+	Tolerating int `json:"tolerating,omitempty"` // tolerate the cordon, and the policy leaves them, or they came back
+	ByRule     int `json:"byRule,omitempty"`     // a rule or their label says so
 }
 
 // A Blocker is a pod that has not left.

@@ -152,7 +152,7 @@ func (f *fieldErrors) policy(at string, p *Policy) {
 	f.oneOf(at+"daemonSets", string(p.DaemonSets), string(skipPods), string(LastDaemonSets))
 	f.oneOf(at+"localData", string(p.LocalData), string(blockPods), string(EvictPods))
 	f.oneOf(at+"unmanaged", string(p.Unmanaged), string(blockPods), string(EvictPods))
-	f.oneOf(at+"tolerating", string(p.Tolerating), string(skipPods), string(EvictPods))
+	f.oneOf(at+"tolerating", string(p.Tolerating), string(EvictPods), string(skipPods))
 	f.oneOf(at+"outsideWindow", string(p.OutsideWindow), string(holdCordon), string(UndoCordon))
 	f.oneOf(at+"uncordoned", string(p.Uncordoned), string(pauseOnUncordon), string(Recordon))
 	if p.LocalDataLimit < 0 {

@@ -18,6 +18,7 @@ import (
 	configsync_signed "github.com/belayproject/belay/configsync/signed"
 	configsync_v1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
 	drain "github.com/belayproject/belay/drain"
+	drain_draintest_operators "github.com/belayproject/belay/drain/draintest/operators"
 	drain_kube "github.com/belayproject/belay/drain/kube"
 	identity "github.com/belayproject/belay/identity"
 	identity_nodeauth "github.com/belayproject/belay/identity/nodeauth"
@@ -132,6 +133,8 @@ func libraryTable() badinput.Table {
 			{"drain.NewScheduler", drain.NewScheduler, []string{"o"}},
 			{"drain.Plan", drain.Plan, []string{"s", "p", "now"}},
 			{"drain.Preflight", drain.Preflight, []string{"s", "p", "now"}},
+			{"drain/draintest/operators.List", drain_draintest_operators.List, nil},
+			{"drain/draintest/operators.WriteTable", drain_draintest_operators.WriteTable, []string{"w", "rows"}},
 			{"drain/kube.DrainNode", drain_kube.DrainNode, []string{"ctx", "config", "name", "o"}},
 			{"drain/kube.NewAnnotationResponder", drain_kube.NewAnnotationResponder, []string{"client", "pods", "o"}},
 			{"drain/kube.NewCache", drain_kube.NewCache, []string{"factory", "o"}},
@@ -577,6 +580,9 @@ func libraryTable() badinput.Table {
 			{"drain.Status", reflect.TypeFor[drain.Status](), map[string][]string{
 				"DeepCopy":     nil,
 				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/draintest/operators.Operator", reflect.TypeFor[drain_draintest_operators.Operator](), map[string][]string{
+				"Run": []string{"ctx", "config", "drain"},
 			}},
 			{"drain/kube.Cache", reflect.TypeFor[drain_kube.Cache](), map[string][]string{
 				"Check":       nil,

@@ -32,6 +32,11 @@ func (s Summary) Text(now time.Time) string {
 			lines = append(lines, n.Node+": "+why)
 		}
 	}
+	for _, n := range s.Status.Nodes {
+		if stay := staying(n.Counts); stay != "" && n.Phase == drain.Drained {
+			lines = append(lines, n.Node+": "+stay)
+		}
+	}
 	if r := whole(s.Status); r != "" {
 		lines = append(lines, "All nodes: "+r)
 	}
@@ -58,6 +63,30 @@ func (s Summary) result(n drain.Status) string {
 		word += fmt.Sprintf(" (%s)", n.Reason)
 	}
 	return word
+}
+
+// staying says which pods stay on a drained node, and why.
+func staying(c drain.Counts) string {
+	if c.Skipped == 0 {
+		return ""
+	}
+	var why []string
+	for _, part := range []struct {
+		pods int
+		of   string
+	}{
+		{c.DaemonSet, "of DaemonSets"}, {c.Static, "static"}, {c.Finished, "finished"},
+		{c.Tolerating, "tolerating the cordon"}, {c.ByRule, "by a rule or label"},
+	} {
+		if part.pods > 0 {
+			why = append(why, fmt.Sprintf("%d %s", part.pods, part.of))
+		}
+	}
+	verb := "stay"
+	if c.Skipped == 1 {
+		verb = "stays"
+	}
+	return fmt.Sprintf("%s %s: %s", count(c.Skipped, "pod"), verb, strings.Join(why, ", "))
 }
 
 // given says what an interrupted drain gave back, and who had left.
