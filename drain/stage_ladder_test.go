@@ -165,6 +165,27 @@ func TestRefusedEvictionIsASignal(t *testing.T) {
 	})
 }
 
+// A budget that has refused and is removed, as Longhorn's is when its engines have left the node, lets the pod go at
+// once.
+func TestPodGoesWhenItsBudgetIsRemoved(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.stuck()
+		done := s.run(s.request(""), "n1")
+		s.sleep(3 * time.Second)
+		if n := len(s.accepted()); n != 2 {
+			t.Fatalf("accepted evictions: got %d, want those of the two other pods", n)
+		}
+		s.c.DeleteBudget("default", "stuck")
+		removed := time.Now()
+		s.sleep(9 * time.Second)
+		s.drained(done)
+		calls := s.evictions()
+		if took := calls[len(calls)-1].Started.Sub(removed); took > 2*time.Second {
+			t.Errorf("last eviction: got it %s after the budget was removed, want it at once", took)
+		}
+	})
+}
+
 // taint is the effect of the taint that forces pods off n1, or nothing.
 func (s *stageTest) taint() (effect corev1.TaintEffect) {
 	for _, t := range s.c.LiveNode("n1").Spec.Taints {

@@ -33,7 +33,7 @@ func (s Summary) Text(now time.Time) string {
 		}
 	}
 	for _, n := range s.Status.Nodes {
-		if stay := staying(n.Counts); stay != "" && n.Phase == drain.Drained {
+		if stay := describeStaying(n.Counts); stay != "" && n.Phase == drain.Drained {
 			lines = append(lines, n.Node+": "+stay)
 		}
 	}
@@ -65,8 +65,8 @@ func (s Summary) result(n drain.Status) string {
 	return word
 }
 
-// staying says which pods stay on a drained node, and why.
-func staying(c drain.Counts) string {
+// describeStaying says which pods stay on a drained node, and why.
+func describeStaying(c drain.Counts) string {
 	if c.Skipped == 0 {
 		return ""
 	}
