@@ -167,7 +167,7 @@ bench-drain: binaries ## run drain beside kubectl's library on a real control pl
 	cd examples/internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: bench-operators
-bench-operators: binaries ## print what drain and kubectl's library do with operators that act on evictions, for 5 minutes
+bench-operators: binaries ## print what drain and kubectl's library do beside operators, for 5 minutes
 	cd examples/internal/bench && $(GO) run ./operators $(BENCHARGS)
 
 .PHONY: bench-identity
