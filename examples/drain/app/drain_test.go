@@ -216,8 +216,8 @@ func defaultHolder(t *testing.T) string {
 	return f.DefValue
 }
 
-// A node that is removed from the cluster in the middle is a failure, not a success.
-func TestNodeThatGoesAwayIsAFailure(t *testing.T) {
+// A Node that is deleted in the middle is done: nothing is left to drain, and that is said.
+func TestNodeThatGoesAwayIsDone(t *testing.T) {
 	w := newWorld(t)
 	n1 := w.node(t, "1")
 	w.bare(t, "tool", n1)
@@ -226,6 +226,9 @@ func TestNodeThatGoesAwayIsAFailure(t *testing.T) {
 	if err := w.client.CoreV1().Nodes().Delete(t.Context(), n1, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.ends(t, exitError)
-	p.says(t, "NodeNotFound")
+	p.ends(t, exitDone)
+	p.says(t, "NodeNotFound", "the Node was deleted")
+	if strings.Contains(p.out.String(), "To give back") {
+		t.Errorf("it says how to give back a Node that is gone:\n%s", p)
+	}
 }

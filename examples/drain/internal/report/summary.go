@@ -117,6 +117,9 @@ func (s Summary) given() []string {
 func Held(s drain.SetStatus) []string {
 	var held []string
 	for _, n := range s.Nodes {
+		if n.Reason == drain.NodeNotFound || n.Reason == drain.NodeReplaced {
+			continue
+		}
 		switch n.Phase {
 		case drain.Cordoned, drain.Draining, drain.Paused, drain.Settling, drain.Drained, drain.Holding, drain.HoldEnded:
 			held = append(held, n.Node)
