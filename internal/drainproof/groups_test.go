@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -22,12 +23,17 @@ import (
 
 // stateOf reads a node's mark: whether it is being drained, and whether it is drained.
 func stateOf(mark string) (draining, drained bool) {
-	var m struct{ Holders []struct{ Drained time.Time } }
+	var m struct {
+		Holders []struct {
+			Mode    drain.Mode
+			Drained time.Time
+		}
+	}
 	if err := json.Unmarshal([]byte(mark), &m); err != nil || len(m.Holders) == 0 {
 		return false, false
 	}
 	drained = !m.Holders[0].Drained.IsZero()
-	return !drained, drained
+	return !drained && m.Holders[0].Mode == drain.Drain, drained // one that waits for its turn is cordoned, no more
 }
 
 // TestSecondGroupStartsAfterTheLastNodeOfTheFirst holds up one of the two nodes of the first group. R-DR-20
@@ -95,9 +101,9 @@ func (c *cluster) inTurn(t *testing.T, user string, before []string, next string
 // Fails when a failure does not stop the set, when SkipFailed is not followed, and when the deletion of pods counts as a drain by evictions.
 func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 	for name, want := range map[string][3]result{
-		"stops": {{drain.Failed, drain.OutcomeFailed, drain.NodeNotFound}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", "SetStopped"}},
+		"stops": {{drain.Failed, drain.OutcomeFailed, "MarkUnreadable"}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", "SetStopped"}},
 		"is skipped": {
-			{drain.Failed, drain.OutcomeFailed, drain.NodeNotFound}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Drained, drain.OutcomeDrained, ""},
+			{drain.Failed, drain.OutcomeFailed, "MarkUnreadable"}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Drained, drain.OutcomeDrained, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,8 +132,8 @@ func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 			if s.SkipFailed {
 				return
 			}
-			if m := st.Nodes[2].Message; st.Reason != drain.NodeNotFound || !strings.Contains(m, f.fails) {
-				t.Errorf("the set stands still for %q, its last node says %q, want %q and the name of the node", st.Reason, m, drain.NodeNotFound)
+			if m := st.Nodes[2].Message; st.Reason != "MarkUnreadable" || !strings.Contains(m, f.fails) {
+				t.Errorf("the set stands still for %q, its last node says %q, want %q and the name of the node", st.Reason, m, "MarkUnreadable")
 			}
 			for _, e := range audited(t, user) {
 				if e.ObjectRef.Name == f.next {
@@ -184,7 +190,9 @@ func (c *cluster) failsFirst(t *testing.T, run *running, f fleet, clock *leapClo
 	run.reconciled(t, "one node waits for its responder, the other is drained", func(s drain.SetStatus) bool {
 		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && s.Nodes[1].Phase == drain.Drained
 	})
-	must(t, c.api.CoreV1().Nodes().Delete(t.Context(), f.fails, metav1.DeleteOptions{}))
+	damage := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{"}}}`, drain.MarkAnnotation)
+	_, err := c.api.CoreV1().Nodes().Patch(t.Context(), f.fails, types.MergePatchType, damage, metav1.PatchOptions{})
+	must(t, err)
 }
 
 // TestNodePastItsDeadlineIsBlocked ends a drain that waits for a budget. R-DR-16

@@ -118,8 +118,9 @@ func TestNothingStaysWhenTheNodeIsDeleted(t *testing.T) {
 	must(t, c.api.CoreV1().Nodes().Delete(t.Context(), a, metav1.DeleteOptions{}))
 	st, err := run.wait(t)
 	must(t, err)
-	if n := st.Nodes[0]; n.Phase != drain.Failed || n.Outcome != drain.OutcomeFailed || n.Reason != drain.NodeNotFound {
-		t.Errorf("got phase %q, outcome %q, reason %q, want %q, %q, %q", n.Phase, n.Outcome, n.Reason, drain.Failed, drain.OutcomeFailed, drain.NodeNotFound)
+	if n := st.Nodes[0]; n.Phase != drain.Drained || n.Outcome != drain.OutcomeDrained || n.Reason != drain.NodeNotFound {
+		t.Errorf("got phase %q, outcome %q, reason %q, want %q, %q, %q: nothing is left to drain",
+			n.Phase, n.Outcome, n.Reason, drain.Drained, drain.OutcomeDrained, drain.NodeNotFound)
 	}
 	maps.DeleteFunc(before, func(k, _ string) bool { return strings.HasPrefix(k, "node") })
 	c.unchanged(t, a, before)
