@@ -29,7 +29,7 @@ func readCases() []drainerCase {
 		node := y.sparse()
 		y.Plot().Faults(Always(ListPods, Unavailable()))
 		r := y.request(node, drain.Drain)
-		y.reconcile(r, phase(drain.Settling))
+		y.settling(&r)
 		if st := y.pass(r, y.Vigil()); st.Phase == drain.Drained {
 			y.errorf("got %+v, want it not drained", st)
 		}
@@ -143,12 +143,22 @@ func (y *yard) ours(node string) []string {
 	return names
 }
 
+// settling brings a drain to where its node is empty and watched for late pods, however long its pods took to leave. The
+// request has the default settle time afterwards.
+func (y *yard) settling(r *drain.Request) {
+	y.t.Helper()
+	hour := time.Hour
+	r.Policy.Settle = &hour
+	y.reconcile(*r, phase(drain.Settling))
+	r.Policy.Settle = nil
+}
+
 // unseenPod binds a pod to a node that is settling, while the cache is frozen.
 func unseenPod(y *yard, b blindBed) {
 	node := y.populated()
 	r := y.request(node, drain.Drain)
 	r.Policy.Unmanaged = drain.EvictPods
-	y.reconcile(r, phase(drain.Settling))
+	y.settling(&r)
 	b.DropWatch()
 	y.Pod(y.t, NewPod(y.Namespace(), "unseen", node))
 	if st := y.pass(r, min(time.Minute, y.Vigil())); st.Phase == drain.Drained {

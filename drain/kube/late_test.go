@@ -74,7 +74,7 @@ func TestPodBoundAfterTheCordonIsEvicted(t *testing.T) {
 	options := kube.DrainOptions{Policy: evictAll("").Policy}
 	options.Policy.Settle = nil
 	options.Report = func(st drain.Status) {
-		if st.Phase == drain.Settling {
+		if !st.Started.IsZero() {
 			once.Do(func() { c.bind(t, "late", node) })
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -101,9 +100,9 @@ func (c *cluster) inTurn(t *testing.T, user string, before []string, next string
 // Fails when a failure does not stop the set, when SkipFailed is not followed, and when the deletion of pods counts as a drain by evictions.
 func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 	for name, want := range map[string][3]result{
-		"stops": {{drain.Failed, drain.OutcomeFailed, "MarkUnreadable"}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", "SetStopped"}},
+		"stops": {{drain.Failed, drain.OutcomeFailed, drain.Superseded}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", "SetStopped"}},
 		"is skipped": {
-			{drain.Failed, drain.OutcomeFailed, "MarkUnreadable"}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Drained, drain.OutcomeDrained, ""},
+			{drain.Failed, drain.OutcomeFailed, drain.Superseded}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Drained, drain.OutcomeDrained, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,8 +131,8 @@ func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 			if s.SkipFailed {
 				return
 			}
-			if m := st.Nodes[2].Message; st.Reason != "MarkUnreadable" || !strings.Contains(m, f.fails) {
-				t.Errorf("the set stands still for %q, its last node says %q, want %q and the name of the node", st.Reason, m, "MarkUnreadable")
+			if m := st.Nodes[2].Message; st.Reason != drain.Superseded || !strings.Contains(m, f.fails) {
+				t.Errorf("the set stands still for %q, its last node says %q, want %q and the name of the node", st.Reason, m, drain.Superseded)
 			}
 			for _, e := range audited(t, user) {
 				if e.ObjectRef.Name == f.next {
@@ -190,9 +189,17 @@ func (c *cluster) failsFirst(t *testing.T, run *running, f fleet, clock *leapClo
 	run.reconciled(t, "one node waits for its responder, the other is drained", func(s drain.SetStatus) bool {
 		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && s.Nodes[1].Phase == drain.Drained
 	})
-	damage := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{"}}}`, drain.MarkAnnotation)
-	_, err := c.api.CoreV1().Nodes().Patch(t.Context(), f.fails, types.MergePatchType, damage, metav1.PatchOptions{})
-	must(t, err)
+	// Another process begins another maintenance for the holder.
+	r := f.set(c.name + "-drainer").Request
+	r.Node, r.Maintenance, r.Mode = f.fails, "m2", drain.Cordon
+	other := mustConnect(t, c.asDrainer(t, c.name+"-drainer"), nil)
+	eventually(t, "the other maintenance has the node", func() error {
+		st, _, err := other.ReconcileRequest(t.Context(), r)
+		if err == nil && st.Phase != drain.Cordoned {
+			err = fmt.Errorf("got %s, want %s", st.Phase, drain.Cordoned)
+		}
+		return err
+	})
 }
 
 // TestNodePastItsDeadlineIsBlocked ends a drain that waits for a budget. R-DR-16
