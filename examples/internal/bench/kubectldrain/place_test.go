@@ -28,7 +28,12 @@ var shared = testenv.Shared{Options: testenv.Options{
 
 var programs e2e.Programs
 
-func TestMain(m *testing.M) { os.Exit(programs.Main(m, &shared)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(runAsKubectl) != "" {
+		os.Exit(executeKubectl(os.Args[1:]))
+	}
+	os.Exit(programs.Main(m, &shared))
+}
 
 const (
 	// placeReady is how long the control plane may take to bring its own things about.
