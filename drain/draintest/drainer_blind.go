@@ -29,7 +29,7 @@ func readCases() []drainerCase {
 		node := y.sparse()
 		y.Plot().Faults(Always(ListPods, Unavailable()))
 		r := y.request(node, drain.Drain)
-		y.settling(&r)
+		reachSettling(y, &r)
 		if st := y.pass(r, y.Vigil()); st.Phase == drain.Drained {
 			y.errorf("got %+v, want it not drained", st)
 		}
@@ -143,9 +143,9 @@ func (y *yard) ours(node string) []string {
 	return names
 }
 
-// settling brings a drain to where its node is empty and watched for late pods, however long its pods took to leave. The
-// request has the default settle time afterwards.
-func (y *yard) settling(r *drain.Request) {
+// reachSettling brings a drain to where its node is empty and watched for late pods, however long its pods took to
+// leave. The request has the default settle time afterwards.
+func reachSettling(y *yard, r *drain.Request) {
 	y.t.Helper()
 	hour := time.Hour
 	r.Policy.Settle = &hour
@@ -158,7 +158,7 @@ func unseenPod(y *yard, b blindBed) {
 	node := y.populated()
 	r := y.request(node, drain.Drain)
 	r.Policy.Unmanaged = drain.EvictPods
-	y.settling(&r)
+	reachSettling(y, &r)
 	b.DropWatch()
 	y.Pod(y.t, NewPod(y.Namespace(), "unseen", node))
 	if st := y.pass(r, min(time.Minute, y.Vigil())); st.Phase == drain.Drained {

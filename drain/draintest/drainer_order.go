@@ -126,7 +126,7 @@ func latecomer(y *yard) {
 	y.App(y.t, ReplicaSet, "web", 1)
 	y.Node(y.t, "b")
 	r := y.request(node, drain.Drain)
-	y.settling(&r)
+	reachSettling(y, &r)
 	late := NewPod(y.Namespace(), "late", node)
 	y.Pod(y.t, late)
 	r.Policy.Unmanaged = drain.EvictPods
