@@ -134,6 +134,7 @@ func (n *nodePass) guard(w *podWork) {
 	w.Guarded = asked && !w.crowded && (podReady(w.pod) || !w.budget.letsUnreadyGo())
 	if w.Guarded {
 		w.budget.guarded++
+		n.wake(w.budget.dipEnd)
 	}
 }
 
@@ -191,9 +192,6 @@ func percentOrCount(v *intstr.IntOrString) int {
 func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 	if w.crowded {
 		return reasonMultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
-	}
-	if w.Guarded {
-		n.wake(w.budget.dipEnd)
 	}
 	if w.Guarded && w.budget.neverNow() {
 		_, reason, message := w.budget.refusal(podReady(w.pod))

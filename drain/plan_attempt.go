@@ -101,6 +101,15 @@ func (m *memory) recordChanges(
 	return asked, acted
 }
 
+// isHeldBy reports whether the server's last answer holds the pod back. One about budgets does not where a step past them
+// is due, or where the budget has room now.
+func (w *podWork) isHeldBy(answer Answer, stepIsDue bool) bool {
+	if !answer.ofBudget() {
+		return true
+	}
+	return !stepIsDue && (!w.Guarded || w.budget.allowed() == 0)
+}
+
 // deletesLater reports whether a step that is due has to wait for an eviction: one that was not asked yet, or not
 // for long enough. Then deleteAt is when it comes.
 func (w *podWork) deletesLater(asked map[types.UID]time.Time, now time.Time) bool {

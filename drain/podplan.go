@@ -132,30 +132,33 @@ func (n *nodePass) settle(w *podWork) {
 		n.wake(w.deleteAt)
 		due, w.urgent = nil, true
 	}
-	answer, held := n.view.Attempts[w.UID]
-	if held && answer.ofBudget() {
-		// A step past the budgets does not care what one has said, and one that has room now is asked at once.
-		held = due == nil && (!w.Guarded || w.budget.allowed() == 0)
-	}
-	budgetReason, budgetMessage := reasonNone, ""
-	if due == nil {
-		budgetReason, budgetMessage = n.budgetObstacle(w)
-	}
+	answer, answered := n.view.Attempts[w.UID]
 	switch {
 	case reason != reasonNone:
 		w.decide(Block, reason, message)
-	case held:
+	case answered && w.isHeldBy(answer, due != nil):
 		n.hold(w, answer)
-	case budgetReason != reasonNone:
-		w.decide(Block, budgetReason, budgetMessage)
+	case due == nil:
+		settleByBudget(n, w)
+	case w.gated:
+		n.waitForOrder(w)
+	default:
+		w.decide(Evict, reasonNone, "")
+		w.Step, w.GracePeriodSeconds = due.Step, n.grace(w.pod, due.GracePeriodSeconds)
+	}
+}
+
+// settleByBudget goes on with a pod that budgets and the order alone may hold.
+func settleByBudget(n *nodePass, w *podWork) {
+	reason, message := n.budgetObstacle(w)
+	switch {
+	case reason != reasonNone:
+		w.decide(Block, reason, message)
 		if !w.gated {
 			w.askAnyway(n.grace(w.pod, nil))
 		}
 	case w.gated:
 		n.waitForOrder(w)
-	case due != nil:
-		w.decide(Evict, reasonNone, "")
-		w.Step, w.GracePeriodSeconds = due.Step, n.grace(w.pod, due.GracePeriodSeconds)
 	case w.Guarded:
 		w.stage = stageBudget
 	default:

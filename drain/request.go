@@ -58,7 +58,7 @@ type Request struct {
 type cordonPurpose uint8
 
 const (
-	cordonAlone cordonPurpose = iota
+	_ cordonPurpose = iota // nothing more
 	// cordonAndDrain is the beginning of a drain, and is entered as one where that may begin.
 	cordonAndDrain
 	// cordonAhead is that of a node which waits for its drain, and is entered only where the drain might begin.

@@ -104,7 +104,7 @@ func (c *cluster) awaitAdmission(ctx context.Context, pod string, active func(er
 			return nil
 		}
 		if !backoff.Sleep(ctx, stepInterval) {
-			return fmt.Errorf("the API server has taken up no admission configuration for %v: %v", readyTimeout, err)
+			return fmt.Errorf("the API server has taken up no admission configuration for %v: %w", readyTimeout, err)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func describeStaying(c drain.Counts) string {
 		of   string
 	}{
 		{c.DaemonSet, "of DaemonSets"}, {c.Static, "static"}, {c.Finished, "finished"},
-		{c.Tolerating, "tolerating the cordon"}, {c.ByRule, "by a rule or label"},
+		{c.Tolerating, "tolerating the cordon or back again"}, {c.ByRule, "by a rule or label"},
 	} {
 		if part.pods > 0 {
 			why = append(why, fmt.Sprintf("%d %s", part.pods, part.of))
