@@ -101,8 +101,8 @@ func (m *memory) recordChanges(
 	return asked, acted
 }
 
-// isHeldBy reports whether the server's last answer holds the pod back. One about budgets does not where a step past them
-// is due, or where the budget has room now.
+// isHeldBy reports whether the server's last answer holds the pod back. One about budgets does not where a step past
+// them is due, or where the budget has room now.
 func (w *podWork) isHeldBy(answer Answer, stepIsDue bool) bool {
 	if !answer.ofBudget() {
 		return true

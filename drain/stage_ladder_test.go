@@ -62,7 +62,8 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// askedBeside checks that so many pods were evicted, and that the one that is left was asked at once, and then now and then.
+// askedBeside checks that so many pods were evicted, and that the one that is left was asked at once, and then now and
+// then.
 func (s *stageTest) askedBeside(accepted int, began time.Time) {
 	s.Helper()
 	if n := len(s.accepted()); n != accepted {

@@ -4,6 +4,7 @@
 package operators
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +14,9 @@ import (
 // WriteTable writes one line for each row, with its name, whether the node was drained, the evictions that were sent
 // and refused, the pods that were deleted without one, the seconds, and what went wrong.
 func WriteTable(w io.Writer, rows []Row) error {
+	if w == nil {
+		return errors.New("operators.WriteTable: the writer is nil, want where the table goes, such as os.Stdout")
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(t, "OPERATOR\tDRAINED\tSENT\tREFUSED\tDELETED\tSECONDS\tWRONG"); err != nil {
 		return err
