@@ -4,18 +4,19 @@
 package operators
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // WriteTable writes one line for each row, with its name, whether the node was drained, the evictions that were sent
 // and refused, the pods that were deleted without one, the seconds, and what went wrong.
 func WriteTable(w io.Writer, rows []Row) error {
-	if w == nil {
-		return errors.New("operators.WriteTable: the writer is nil, want where the table goes, such as os.Stdout")
+	if err := option.CheckRequired("operators.WriteTable", "w", w, "such as os.Stdout"); err != nil {
+		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(t, "OPERATOR\tDRAINED\tSENT\tREFUSED\tDELETED\tSECONDS\tWRONG"); err != nil {
