@@ -198,7 +198,7 @@ func (d *Drainer) Resume(ctx context.Context, holder string) error {
 		if h := m.of(holder); h == nil || h.Frozen == "" {
 			continue
 		}
-		patch, err := resumed(m, holder).patch(node)
+		patch, err := resumed(m.withOwner(node), holder).patch(node)
 		if err == nil {
 			_, err = d.o.Client.PatchNode(ctx, node.Name, patch, false)
 		}

@@ -25,9 +25,13 @@ const outOfServiceTaint = "node.kubernetes.io/out-of-service"
 // A mark is the content of [MarkAnnotation].
 type mark struct {
 	// Unschedulable is what the node was before its first holder.
-	Unschedulable bool     `json:"unschedulable"`
-	Holders       []holder `json:"holders"`
-	extra         map[string]json.RawMessage
+	Unschedulable bool `json:"unschedulable"`
+	// Cordoned is when a holder last cordoned the node. CordonedBy is the field manager of that write, as soon as it is
+	// known: by it the cordon of a holder is told from one that another client has set since.
+	Cordoned   time.Time `json:"cordoned,omitzero"`
+	CordonedBy string    `json:"cordonedBy,omitempty"`
+	Holders    []holder  `json:"holders"`
+	extra      map[string]json.RawMessage
 }
 
 // A holder is one entry of a mark.
@@ -86,13 +90,15 @@ func (m mark) held() bool {
 // with returns m with the holder's entry added or replaced.
 func (m mark) with(h holder) mark {
 	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == h.Holder })
-	return mark{Unschedulable: m.Unschedulable, Holders: append(holders, h), extra: m.extra}
+	m.Holders = append(holders, h)
+	return m
 }
 
 // without returns m without the holder's entry.
 func (m mark) without(name string) mark {
 	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == name })
-	return mark{Unschedulable: m.Unschedulable, Holders: holders, extra: m.extra}
+	m.Holders = holders
+	return m
 }
 
 // A nodeChange is one write to a Node. It is decided on the node as it was read, and fails where that has changed since.
@@ -105,16 +111,78 @@ type nodeChange struct {
 	annotations   map[string]*string     // of others; nil values are removed
 }
 
-// cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder on.
-func cordonWith(node *corev1.Node, m mark, h holder) nodeChange {
-	if !m.held() {
-		m.Unschedulable = node.Spec.Unschedulable
+// cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder
+// on, as long as the cordon of that time is on the node: an open node was opened since, and a cordon that another
+// client has set since was there before this holder.
+func cordonWith(node *corev1.Node, m mark, h holder, now time.Time) nodeChange {
+	switch {
+	case !node.Spec.Unschedulable:
+		m.Unschedulable, m.Cordoned, m.CordonedBy = false, now, ""
+	case !m.held() || m.cordonReplaced(node):
+		m.Unschedulable = true
 	}
 	yes := true
 	return nodeChange{mark: m.with(h), unschedulable: &yes}
 }
 
-// releaseOf takes the holder out, or leaves it watching. The last one out gives back what the first one found.
+// fieldOwners are the field managers, by the managedFields of a Node, that own its cordon and its mark. Of a Node
+// without managedFields, and of a cache that drops them, none is known.
+func fieldOwners(node *corev1.Node) (cordon, mark []string) {
+	for i := range node.ManagedFields {
+		entry := &node.ManagedFields[i]
+		if entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+		var fields struct {
+			Spec     map[string]json.RawMessage `json:"f:spec"`
+			Metadata struct {
+				Annotations map[string]json.RawMessage `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal([]byte(entry.FieldsV1.String()), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Spec["f:unschedulable"]; ok {
+			cordon = append(cordon, entry.Manager)
+		}
+		if _, ok := fields.Metadata.Annotations["f:"+MarkAnnotation]; ok {
+			mark = append(mark, entry.Manager)
+		}
+	}
+	return cordon, mark
+}
+
+// sharedOwners are the field managers under which the API server gathers the fields of several clients.
+var sharedOwners = []string{"ancient-changes", "before-first-apply"}
+
+// cordonReplaced reports whether the cordon on the node is not the one that the mark speaks of: another client has
+// opened the node and cordoned it again. A holder's cordon has the owner that the mark names. Where the mark names
+// none yet, it has an owner of the mark, since both are one write. Without evidence the mark is believed.
+func (m mark) cordonReplaced(node *corev1.Node) bool {
+	cordon, owners := fieldOwners(node)
+	if m.CordonedBy != "" {
+		owners = []string{m.CordonedBy}
+	}
+	isOurs := func(by string) bool { return slices.Contains(owners, by) || slices.Contains(sharedOwners, by) }
+	return len(cordon) > 0 && len(owners) > 0 && !slices.ContainsFunc(cordon, isOurs)
+}
+
+// withOwner names the owner of a holder's cordon, which tells it from others also when another holder's client has
+// written the mark.
+func (m mark) withOwner(node *corev1.Node) mark {
+	if m.CordonedBy != "" || m.Unschedulable || !m.held() || m.cordonReplaced(node) {
+		return m
+	}
+	cordon, owners := fieldOwners(node)
+	isOurs := func(by string) bool { return slices.Contains(owners, by) && !slices.Contains(sharedOwners, by) }
+	if i := slices.IndexFunc(cordon, isOurs); i >= 0 {
+		m.CordonedBy = cordon[i]
+	}
+	return m
+}
+
+// releaseOf takes the holder out, or leaves it watching. The last one out gives back what the first one found, but
+// for a cordon that another client has set since.
 func releaseOf(node *corev1.Node, m mark, name string, watching *holder) nodeChange {
 	c := nodeChange{mark: m.without(name)}
 	if watching != nil {
@@ -124,11 +192,16 @@ func releaseOf(node *corev1.Node, m mark, name string, watching *holder) nodeCha
 		rest := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == outOfServiceTaint })
 		c.taints = &rest
 	}
-	if m.held() && !c.mark.held() && node.Spec.Unschedulable && !m.Unschedulable {
+	if m.opensNode(node, c.mark) && !m.cordonReplaced(node) {
 		no := false
 		c.unschedulable = &no
 	}
 	return c
+}
+
+// opensNode reports whether the node is to be schedulable after the mark has become rest.
+func (m mark) opensNode(node *corev1.Node, rest mark) bool {
+	return m.held() && !rest.held() && node.Spec.Unschedulable && !m.Unschedulable
 }
 
 // outOfServiceBy taints the node and records that the taint is the holder's.

@@ -62,7 +62,8 @@ func TestLastHolderOutGivesBackWhatTheFirstFound(t *testing.T) {
 			}
 			switch {
 			case !in[name] && step < 40:
-				node = patched(t, node, cordonWith(node, m, holder{Holder: name, Mode: Drain, Since: time.Unix(int64(step), 0)}))
+				at := time.Unix(int64(step), 0)
+				node = patched(t, node, cordonWith(node, m, holder{Holder: name, Mode: Drain, Since: at}, at))
 				in[name] = true
 			case in[name]:
 				node = patched(t, node, releaseOf(node, m, name, nil))
@@ -81,7 +82,7 @@ func TestLastHolderOutGivesBackWhatTheFirstFound(t *testing.T) {
 // R-DR-01: the cordon and the holder's mark are one write, which tests what it was decided on.
 func TestCordonAndMarkAreOneGuardedWrite(t *testing.T) {
 	node := markedNode(false)
-	patch, err := cordonWith(node, mark{}, holder{Holder: "h", Mode: Drain}).patch(node)
+	patch, err := cordonWith(node, mark{}, holder{Holder: "h", Mode: Drain}, time.Unix(1, 0)).patch(node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestCordonAndMarkAreOneGuardedWrite(t *testing.T) {
 
 func TestUncordonByOthersIsKeptByTheRelease(t *testing.T) {
 	node := markedNode(true)
-	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "h"}))
+	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "h"}, time.Unix(1, 0)))
 	node.Spec.Unschedulable = false
 	m, _ := markOf(node)
 	if node = patched(t, node, releaseOf(node, m, "h", nil)); node.Spec.Unschedulable || len(node.Annotations) > 0 {
@@ -104,7 +105,7 @@ func TestUncordonByOthersIsKeptByTheRelease(t *testing.T) {
 
 func TestAWatchingHolderDoesNotHoldTheCordon(t *testing.T) {
 	node := markedNode(false)
-	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "a"}))
+	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "a"}, time.Unix(1, 0)))
 	m, _ := markOf(node)
 	watching := *m.of("a")
 	watching.Released = time.Unix(9, 0)
@@ -113,7 +114,7 @@ func TestAWatchingHolderDoesNotHoldTheCordon(t *testing.T) {
 		t.Fatalf("got unschedulable %v and mark %+v, want a schedulable node and a watching holder", node.Spec.Unschedulable, m)
 	}
 	node.Spec.Unschedulable = true // somebody cordons it for himself
-	node = patched(t, node, cordonWith(node, m, holder{Holder: "b"}))
+	node = patched(t, node, cordonWith(node, m, holder{Holder: "b"}, time.Unix(1, 0)))
 	m, _ = markOf(node)
 	if node = patched(t, node, releaseOf(node, m, "b", nil)); !node.Spec.Unschedulable {
 		t.Error("the cordon that was there before b came is gone")
@@ -123,7 +124,7 @@ func TestAWatchingHolderDoesNotHoldTheCordon(t *testing.T) {
 func TestOutOfServiceTaintGoesWithTheReleaseAndNoOther(t *testing.T) {
 	node := markedNode(false)
 	node.Spec.Taints = []corev1.Taint{{Key: "theirs", Effect: corev1.TaintEffectNoSchedule}}
-	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "h"}))
+	node = patched(t, node, cordonWith(node, mark{}, holder{Holder: "h"}, time.Unix(1, 0)))
 	m, _ := markOf(node)
 	node = patched(t, node, outOfServiceBy(node, m, *m.of("h")))
 	m, _ = markOf(node)

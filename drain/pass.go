@@ -54,7 +54,8 @@ func (p *pass) run(ctx context.Context) error {
 		return p.nodeGone(ctx)
 	}
 	var err error
-	if p.mark, err = markOf(p.node); err != nil {
+	p.mark, err = markOf(p.node)
+	if p.mark = p.mark.withOwner(p.node); err != nil {
 		p.st.Phase, p.st.Outcome, p.st.Reason, p.st.Message = Failed, OutcomeFailed, reasonMarkUnreadable, err.Error()
 		p.ask(lastFallback) // somebody may mend it
 		p.d.scheduler.forget(p.r.Node)
@@ -188,8 +189,11 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	if !p.node.Spec.Unschedulable { // what is there now came while the node was open
 		p.memory.returns.look(p.d.o.Cache.Pods(p.node.Name), true)
 	}
+	if ok, err := readOwners(ctx, p, p.mark); !ok {
+		return false, err
+	}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
-	c := cordonWith(p.node, p.mark, h)
+	c := cordonWith(p.node, p.mark, h, p.now)
 	if !p.mark.held() {
 		c.mark.Unschedulable = before
 	}
@@ -205,6 +209,30 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	return true, nil
 }
 
+// readOwners reads the Node from the API server where it matters who has set its cordon, and the cache does not say. It
+// reports whether the pass may go on.
+func readOwners(ctx context.Context, p *pass, m mark) (bool, error) {
+	cordon, _ := fieldOwners(p.node)
+	if len(cordon) > 0 || !m.opensNode(p.node, mark{}) {
+		return true, nil
+	}
+	node, err := p.d.o.Client.GetNode(ctx, p.node.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		p.ask(soon)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("looking whose cordon is on node %q: %w", p.node.Name, err)
+	case node.UID != p.node.UID || node.ResourceVersion != p.node.ResourceVersion:
+		p.d.registry.wrote(p.d.o.Cache, node)
+		p.st.Reason, p.st.Message = reasonWriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
+		p.ask(soon)
+		return false, nil
+	}
+	p.node = node
+	return true, nil
+}
+
 // markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
 // so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
 // what the entry said, and writes none.
@@ -213,11 +241,16 @@ func (p *pass) markAgain(ctx context.Context) (bool, error) {
 	if mine == nil || p.mark.of(p.r.Holder) != nil {
 		return true, nil
 	}
-	again, before := p.mark, mine.Unschedulable
+	again := p.mark
 	if !again.held() {
-		again.Unschedulable = before
+		again.Unschedulable, again.Cordoned, again.CordonedBy = mine.Unschedulable, mine.Cordoned, mine.CordonedBy
 	}
 	again = again.with(mine.Holders[0])
+	if ok, err := readOwners(ctx, p, again); !ok {
+		return false, err
+	}
+	again.Unschedulable = again.Unschedulable || again.cordonReplaced(p.node)
+	before := again.Unschedulable
 	if p.r.Mode == Release {
 		p.mark = again
 		return true, nil
@@ -278,6 +311,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	p.memory.doubt.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
+	p.mark = p.mark.withOwner(node)
 	p.remember()
 	return err == nil, err
 }
@@ -291,7 +325,9 @@ func (p *pass) remember() {
 	}
 	p.memory.mine = nil
 	if mine != nil && mine.Released.IsZero() {
-		p.memory.mine = &mark{Unschedulable: p.mark.Unschedulable, Holders: []holder{*mine}}
+		of := p.mark
+		of.Holders, of.extra = []holder{*mine}, nil
+		p.memory.mine = &of
 		p.memory.mine.Holders[0].Frozen = "" // that is over with the mark
 	}
 }
@@ -303,7 +339,8 @@ func (p *pass) uncordoned(ctx context.Context) error {
 		return p.recordon(ctx)
 	}
 	p.st.Phase, p.st.Reason = Paused, UncordonedByOther
-	p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q: cordon it to go on, or release it", p.node.Name)
+	p.st.Message = fmt.Sprintf("another client has uncordoned node %q: cordon it to go on, which the release leaves so, "+
+		"or release it", p.node.Name)
 	return nil
 }
 
@@ -319,9 +356,7 @@ func (p *pass) recordon(ctx context.Context) error {
 	if !p.now.Before(p.memory.recordonAt.Add(lastFallback)) {
 		p.memory.recordons = 0 // it was left alone for a while
 	}
-	m := p.mark
-	m.Unschedulable = false
-	if ok, err := p.write(ctx, cordonWith(p.node, m, *m.of(p.r.Holder))); !ok {
+	if ok, err := p.write(ctx, cordonWith(p.node, p.mark, *p.mark.of(p.r.Holder), p.now)); !ok {
 		return err
 	}
 	if p.memory.recordons == 0 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func (p *pass) release(ctx context.Context) error {
 	if mine.Released.IsZero() {
 		p.st.Phase = Pending
 		after := p.afterwards(*mine)
-		if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, after)); !ok {
+		if ok, err := openNode(ctx, p, after); !ok {
 			return err
 		}
 		if after == nil {
@@ -47,6 +48,23 @@ func (p *pass) release(ctx context.Context) error {
 		return p.letGo(ctx)
 	}
 	return errors.Join(p.soak(ctx, *mine), p.cancelHooks(ctx))
+}
+
+// openNode takes the holder out of the mark, or leaves it watching, and opens the node after the last one. A cordon
+// that another client has set since stays, which an event says. It reports whether it has written.
+func openNode(ctx context.Context, p *pass, watching *holder) (bool, error) {
+	if ok, err := readOwners(ctx, p, p.mark); !ok {
+		return false, err
+	}
+	change := releaseOf(p.node, p.mark, p.r.Holder, watching)
+	kept := p.mark.opensNode(p.node, change.mark) && change.unschedulable == nil
+	by, _ := fieldOwners(p.node)
+	ok, err := p.write(ctx, change)
+	if ok && kept {
+		note := fmt.Sprintf("the node stays cordoned: %s has cordoned it since", strings.Join(by, ", "))
+		p.event(corev1.EventTypeNormal, "CordonKept", note)
+	}
+	return ok, err
 }
 
 // afterwards is what stays of the holder's entry when the node is open: what watches it, or who has to be told. Nil is nothing.

@@ -200,7 +200,7 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 	p.memory.emptySince = time.Time{}
 	mine := p.mark.of(p.r.Holder)
 	p.namedHooks(*mine)
-	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, p.recalling(*mine))); !ok {
+	if ok, err := openNode(ctx, p, p.recalling(*mine)); !ok {
 		return true, err
 	}
 	hooks := p.recall(ctx)

@@ -102,6 +102,7 @@ func (c *Cluster) patchNode(name string, patch []byte, status bool) (*corev1.Nod
 	if equality.Semantic.DeepEqual(old, node) {
 		return old, nil
 	}
+	trackOwners(old, node, drainerManager)
 	return c.putNode(node), nil
 }
 

@@ -32,8 +32,8 @@ func TestIncidents(t *testing.T) {
 			Why:     "a release uncordons a node that was cordoned before",
 			Package: "..",
 			Func:    "releaseOf",
-			Replace: "m.held() && !c.mark.held() && node.Spec.Unschedulable && !m.Unschedulable",
-			With:    "m.held() && !c.mark.held() && node.Spec.Unschedulable",
+			Replace: "m.opensNode(node, c.mark) && !m.cordonReplaced(node)",
+			With:    "node.Spec.Unschedulable",
 			Run:     "TestTheDrainerKeepsItsPromiseInMemory/a_node_that_was_cordoned",
 		},
 	})

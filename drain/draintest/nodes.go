@@ -4,6 +4,7 @@
 package draintest
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,11 @@ func (c *Cluster) deleteNode(name string) {
 func (c *Cluster) UpdateNode(name string, change func(*corev1.Node)) {
 	c.lock()
 	defer c.unlock()
-	c.changeNode(name, change)
+	c.changeNode(name, func(node *corev1.Node) {
+		old := node.DeepCopy()
+		change(node)
+		trackOwners(old, node, otherManager)
+	})
 }
 
 // LiveNode returns the Node as the server has it, or nil: what the cache will show when it is up to date.
@@ -104,5 +109,44 @@ func setTaint(node *corev1.Node, taint corev1.Taint, want bool) {
 func nodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(cond corev1.NodeCondition) bool {
 		return cond.Type == corev1.NodeReady && cond.Status == corev1.ConditionTrue
+	})
+}
+
+// The field managers of the writes to a Node: those of the Drainer, and those of other clients.
+const (
+	drainerManager = "belay-drain"
+	otherManager   = "kubectl"
+)
+
+// trackOwners keeps the managedFields of what a drain asks for: who has set the cordon and the mark. As on a real API
+// server, a write owns the fields that it changes. One that is not there has no owner.
+func trackOwners(old, node *corev1.Node, manager string) {
+	markOf := func(n *corev1.Node) string { return n.Annotations[drain.MarkAnnotation] }
+	owners := slices.Clone(old.ManagedFields)
+	if old.Spec.Unschedulable != node.Spec.Unschedulable {
+		owners = setOwner(owners, `{"f:spec":{"f:unschedulable":{}}}`, manager, node.Spec.Unschedulable)
+	}
+	if markOf(old) != markOf(node) {
+		fields := fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{}}}}`, drain.MarkAnnotation)
+		owners = setOwner(owners, fields, manager, markOf(node) != "")
+	}
+	node.ManagedFields = owners
+}
+
+// setOwner makes the manager the only owner of the fields, or takes them from all owners.
+func setOwner(owners []metav1.ManagedFieldsEntry, fields, manager string, there bool) []metav1.ManagedFieldsEntry {
+	owned := &metav1.FieldsV1{} // it has no constructor in the oldest supported release, and no public field in the newest
+	if err := owned.UnmarshalJSON([]byte(fields)); err != nil {
+		panic(err)
+	}
+	owners = slices.DeleteFunc(owners, func(e metav1.ManagedFieldsEntry) bool {
+		return e.FieldsV1.String() == owned.String()
+	})
+	if !there {
+		return owners
+	}
+	return append(owners, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: owned,
 	})
 }

@@ -12,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/belayproject/belay/drain"
 )
 
 // annotationPrefix is what the drain's own annotations begin with.
@@ -19,8 +21,9 @@ const annotationPrefix = "drain.belay.dev/"
 
 // Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its affinity, its containers but for how they run
 // and how they mount directories of the node, and all annotations but those of drains and of mirror pods; of a volume it keeps the name,
-// and the source where that holds data. A Node keeps its metadata, spec and conditions. A DaemonSet keeps its name and UID. Objects of other kinds, and what is no object, are
-// passed through. It changes no object that it is given.
+// and the source where that holds data. A Node keeps its metadata, spec and conditions, and of its managedFields the
+// entries that say who has set its cordon and its mark. A DaemonSet keeps its name and UID. Objects of other kinds, and
+// what is no object, are passed through. It changes no object that it is given.
 //
 // Who gives [drain.Options].Fits a function that looks at containers or affinity uses a factory without Transform.
 func Transform(obj any) (any, error) {
@@ -29,7 +32,7 @@ func Transform(obj any) (any, error) {
 		return slimPod(o), nil
 	case *corev1.Node:
 		return &corev1.Node{
-			ObjectMeta: unmanaged(o.ObjectMeta), Spec: o.Spec, Status: corev1.NodeStatus{Conditions: o.Status.Conditions},
+			ObjectMeta: withCordonOwners(o.ObjectMeta), Spec: o.Spec, Status: corev1.NodeStatus{Conditions: o.Status.Conditions},
 		}, nil
 	case *policyv1.PodDisruptionBudget:
 		return &policyv1.PodDisruptionBudget{ObjectMeta: unannotated(o.ObjectMeta), Spec: o.Spec, Status: o.Status}, nil
@@ -117,10 +120,23 @@ func slimStatuses(full []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return slim
 }
 
-func unmanaged(meta metav1.ObjectMeta) metav1.ObjectMeta {
-	meta.ManagedFields = nil
+// withCordonOwners drops the managedFields of a Node but for the entries that name who has set its cordon and its mark.
+func withCordonOwners(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	var kept []metav1.ManagedFieldsEntry
+	for _, entry := range meta.ManagedFields {
+		if entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+		if fields := entry.FieldsV1.String(); strings.Contains(fields, cordonField) || strings.Contains(fields, markField) {
+			kept = append(kept, entry)
+		}
+	}
+	meta.ManagedFields = kept
 	return meta
 }
+
+// The fields of a Node whose owners a drain asks for, as managedFields have them.
+const cordonField, markField = `"f:unschedulable"`, `"f:` + drain.MarkAnnotation + `"`
 
 func unannotated(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	meta.ManagedFields, meta.Annotations = nil, nil

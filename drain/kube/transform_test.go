@@ -246,6 +246,28 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
+// Who has set the cordon and the mark of a Node is read; what else managedFields say, and of the status, is not.
+func TestTransformKeepsWhoHasSetTheCordon(t *testing.T) {
+	node := &corev1.Node{}
+	for _, owned := range []struct{ manager, fields, subresource string }{
+		{"kubelet", `{"f:metadata":{"f:labels":{"f:a":{}}}}`, ""},
+		{"kubelet", `{"f:spec":{"f:unschedulable":{}}}`, "status"},
+		{"kubectl", `{"f:spec":{"f:unschedulable":{}}}`, ""},
+		{"belay-drain", `{"f:metadata":{"f:annotations":{"f:` + drain.MarkAnnotation + `":{}}}}`, ""},
+	} {
+		fields, err := testenv.FieldsV1(owned.fields)
+		must(t, err)
+		node.ManagedFields = append(node.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: owned.manager, Subresource: owned.subresource, FieldsV1: fields,
+		})
+	}
+	slim, err := kube.Transform(node)
+	must(t, err)
+	if got, want := asJSON(t, slim.(*corev1.Node).ManagedFields), asJSON(t, node.ManagedFields[2:]); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestTransformSavesMemory shows what a pod costs in the cache. R-DR-19: 30,000 pods must fit.
 func TestTransformSavesMemory(t *testing.T) {
 	const pods = 2000

@@ -26,6 +26,9 @@ import (
 // shortCall bounds each request of a cordon or uncordon where --request-timeout does not.
 const shortCall = 10 * time.Second
 
+// cordonManager owns a cordon that a person has set: it is not that of the drains, which leave such a cordon as it is.
+const cordonManager = "belay-cordon"
+
 // setCordon closes nodes to new pods, or opens them. It goes on after a node that it could not write.
 func (a *app) setCordon(ctx context.Context, s *settings.Cordon, unschedulable bool) error {
 	a.quietLog(&s.Connection)
@@ -107,7 +110,7 @@ func (a *app) cordonNode(
 		node = after
 	}
 	if node.Spec.Unschedulable != unschedulable && s.DryRun != settings.DryRunClient {
-		options := metav1.PatchOptions{FieldManager: "belay-drain"}
+		options := metav1.PatchOptions{FieldManager: cordonManager}
 		if s.DryRun == settings.DryRunServer {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
