@@ -178,13 +178,7 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 			return false, nil
 		}
 	}
-	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
-	if h.Mode == Drain {
-		h.Hooks = p.r.Policy.responders()
-	}
-	if mine != nil {
-		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
-	}
+	h = completeEntry(h, p.r, mine, p.now)
 	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	if !p.node.Spec.Unschedulable { // what is there now came while the node was open
 		p.memory.returns.look(p.d.o.Cache.Pods(p.node.Name), true)
@@ -231,6 +225,18 @@ func readOwners(ctx context.Context, p *pass, m mark) (bool, error) {
 	}
 	p.node = node
 	return true, nil
+}
+
+// completeEntry fills in what the request says of an entry, and what stays of the holder's earlier one.
+func completeEntry(h holder, r Request, earlier *holder, now time.Time) holder {
+	h.Holder, h.Maintenance, h.Since = r.Holder, r.Maintenance, now
+	if h.Mode == Drain {
+		h.Hooks = r.Policy.responders()
+	}
+	if earlier != nil { // a freeze stands until Resume
+		h.OutOfService, h.Frozen, h.extra = earlier.OutOfService, earlier.Frozen, earlier.extra
+	}
+	return h
 }
 
 // markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
