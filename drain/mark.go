@@ -125,6 +125,18 @@ func cordonWith(node *corev1.Node, m mark, h holder, now time.Time) nodeChange {
 	return nodeChange{mark: m.with(h), unschedulable: &yes}
 }
 
+// completeEntry fills in what the request says of an entry, and what stays of the holder's earlier one.
+func completeEntry(h holder, r Request, earlier *holder, now time.Time) holder {
+	h.Holder, h.Maintenance, h.Since = r.Holder, r.Maintenance, now
+	if h.Mode == Drain {
+		h.Hooks = r.Policy.responders()
+	}
+	if earlier != nil { // a freeze stands until Resume
+		h.OutOfService, h.Frozen, h.extra = earlier.OutOfService, earlier.Frozen, earlier.extra
+	}
+	return h
+}
+
 // fieldOwners are the field managers, by the managedFields of a Node, that own its cordon and its mark. Of a Node
 // without managedFields, and of a cache that drops them, none is known.
 func fieldOwners(node *corev1.Node) (cordon, mark []string) {

@@ -227,18 +227,6 @@ func readOwners(ctx context.Context, p *pass, m mark) (bool, error) {
 	return true, nil
 }
 
-// completeEntry fills in what the request says of an entry, and what stays of the holder's earlier one.
-func completeEntry(h holder, r Request, earlier *holder, now time.Time) holder {
-	h.Holder, h.Maintenance, h.Since = r.Holder, r.Maintenance, now
-	if h.Mode == Drain {
-		h.Hooks = r.Policy.responders()
-	}
-	if earlier != nil { // a freeze stands until Resume
-		h.OutOfService, h.Frozen, h.extra = earlier.OutOfService, earlier.Frozen, earlier.extra
-	}
-	return h
-}
-
 // markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
 // so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
 // what the entry said, and writes none.
