@@ -53,7 +53,7 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 
 // cordonWaiting cordons the nodes of the set that wait for a place, so that no pod of another node of it moves to them.
 func cordonWaiting(ctx context.Context, d *Drainer, s Set, members []*member) error {
-	if s.LeaveOpen || s.Request.Mode != Drain {
+	if s.LeaveOpen || s.Request.Mode != Drain || s.Request.Policy.OutsideWindow == UndoCordon {
 		return nil
 	}
 	var wg sync.WaitGroup
@@ -183,17 +183,24 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 	return chosen
 }
 
-// stuckNodes counts the nodes that have begun and on which none but blocked pods are left: they need no place.
+// stuckNodes counts the nodes that have begun and on which none but pods are left that they themselves, or their
+// budgets, keep: they need no place. An answer of the server, as that of a webhook which is away, may be over for all
+// at once.
 func stuckNodes(members []*member) int {
 	n := 0
 	for _, m := range members {
-		c := m.status.Counts
-		if m.begun && !m.ended() && m.status.Phase == Draining && c.Blocked > 0 && c.Blocked == c.Remaining {
+		own := func(b Blocker) bool { return b.Action == Block && slices.Contains(blockedByThemselves, b.Reason) }
+		others := slices.ContainsFunc(m.status.Blockers, func(b Blocker) bool { return !own(b) })
+		if m.begun && !m.ended() && m.status.Phase == Draining && len(m.status.Blockers) > 0 && !others {
 			n++
 		}
 	}
 	return n
 }
+
+// blockedByThemselves are the reasons that lie in a pod or its budget.
+var blockedByThemselves = []Reason{BudgetNeverAllows, reasonMultipleBudgets, Unmanaged, LocalStorage, InvalidBehavior,
+	reasonLastReplica, reasonQuorumMember, reasonNowhereToGo, reasonFinalizersRemain, reasonStuckTerminating}
 
 // unvisited are the nodes that are looked at in any case and have not been: those that have begun, and all where no node has to wait for
 // another.
@@ -271,7 +278,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 // drainedIfGone takes a Node that was there and is not any more for one that is drained. A name that never had a Node
 // has failed.
 func drainedIfGone(s Status) Status {
-	if s.Mode != Drain || s.Phase != Failed || s.NodeUID == "" || s.Reason != NodeNotFound && s.Reason != NodeReplaced {
+	if s.Mode != Drain || s.Phase != Failed || s.NodeUID == "" || s.Reason != NodeNotFound {
 		return s
 	}
 	s.Phase, s.Outcome, s.Blockers, s.Counts = Drained, OutcomeDrained, nil, Counts{Evicted: s.Counts.Evicted}

@@ -32,7 +32,11 @@ func build(line string) []*member {
 		case 'x':
 			m.begun, m.visited, m.status.Phase, m.status.Reason = true, true, Draining, reasonDeadlinePassed
 		case 'b':
-			m.begun, m.visited, m.status.Phase, m.status.Counts = true, true, Draining, Counts{Remaining: 2, Blocked: 2}
+			m.begun, m.visited, m.status.Phase = true, true, Draining
+			m.status.Blockers = []Blocker{{Action: Block, Reason: BudgetNeverAllows}}
+		case 'o':
+			m.begun, m.visited, m.status.Phase = true, true, Draining
+			m.status.Blockers = []Blocker{{Action: Block, Reason: BudgetNeverAllows}, {Action: Block, Reason: AdmissionDenied}}
 		case 'p':
 			m.visited, m.status.Reason = true, reasonPodUnhealthy
 		}
@@ -74,6 +78,7 @@ func TestAdmission(t *testing.T) {
 		{"DF ww", 4, false, ""},
 		{"DF ww", 4, true, "n2 n3 "},
 		{"bwww", 1, false, "n1 "},
+		{"owww", 1, false, ""},
 		{"bdww", 1, false, ""},
 		{"bdww", 2, false, "n2 "},
 		{"b ww", 1, false, ""},

@@ -41,13 +41,14 @@ func stateOf(pod *corev1.Pod, names []string, all []*policyv1.PodDisruptionBudge
 
 // budgetGenerations tells one set of budget specs from another. A budget that is not there has no generation.
 func budgetGenerations(names []string, all []*policyv1.PodDisruptionBudget) string {
-	var text strings.Builder
+	var lines []string // a cache returns them in any order
 	for _, b := range all {
 		if slices.Contains(names, b.Name) {
-			fmt.Fprintf(&text, "%s %d\n", b.UID, b.Generation)
+			lines = append(lines, fmt.Sprintf("%s %d", b.UID, b.Generation))
 		}
 	}
-	return text.String()
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // changedSince names what an operator may have changed of the pod since it was then, or is empty.

@@ -163,11 +163,19 @@ func (d *Drainer) giveBack(ctx context.Context, s Set, st SetStatus, names []str
 	}
 }
 
+// entryModes are the modes of the entries that a set writes.
+func entryModes(s Set) []Mode {
+	if s.LeaveOpen {
+		return []Mode{s.Request.Mode}
+	}
+	return []Mode{s.Request.Mode, Cordon}
+}
+
 // marked names the nodes of a set that are cordoned for it, as far as the last status or the cache know.
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		if n.underWay() || d.hasEntry(n.Node, s.Request, s.Request.Mode, Cordon) {
+		if n.underWay() || d.hasEntry(n.Node, s.Request, entryModes(s)...) {
 			out = append(out, n.Node)
 		}
 	}
@@ -191,7 +199,7 @@ func (d *Drainer) unseen(ctx context.Context, s Set, st SetStatus) ([]string, er
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			there, err := d.begunOnServer(ctx, n.Node, s.Request)
+			there, err := d.begunOnServer(ctx, n.Node, s)
 			mu.Lock()
 			defer mu.Unlock()
 			if errs = append(errs, err); there {
@@ -204,7 +212,7 @@ func (d *Drainer) unseen(ctx context.Context, s Set, st SetStatus) ([]string, er
 }
 
 // begunOnServer is begun as the server has it. What it has is known from then on.
-func (d *Drainer) begunOnServer(ctx context.Context, name string, r Request) (bool, error) {
+func (d *Drainer) begunOnServer(ctx context.Context, name string, s Set) (bool, error) {
 	node, err := d.o.Client.GetNode(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -213,5 +221,5 @@ func (d *Drainer) begunOnServer(ctx context.Context, name string, r Request) (bo
 		return false, fmt.Errorf("making sure that nothing is on node %q: %w", name, err)
 	}
 	d.registry.wrote(d.o.Cache, node)
-	return d.hasEntry(name, r, r.Mode, Cordon), nil
+	return d.hasEntry(name, s.Request, entryModes(s)...), nil
 }

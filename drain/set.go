@@ -14,12 +14,12 @@ type Set struct {
 	// Request is what is wanted of each node; its Node, NodeUID and Last are not used.
 	Request Request
 	// Groups lists node names. A group starts when every node of the one before it is drained, or has ended otherwise and
-	// SkipFailed is set. Within a group the order is kept. A set in no order is one group. A Node that is deleted while
-	// the set is drained counts as drained.
+	// SkipFailed is set. Within a group the order is kept. A set in no order is one group. A Node that is deleted after
+	// its drain has begun counts as drained.
 	Groups [][]string
 	// MaxNodes is how many nodes may be draining at any time: a number, or a percent of all nodes of the set, rounded
-	// down, at least one. The zero value means one. A node on which none but blocked pods are left gives its place to the
-	// next one, and goes on as soon as one of them can leave.
+	// down, at least one. The zero value means one. A node on which none but pods are left that they themselves or
+	// their budgets keep gives its place to the next one. It goes on as soon as one of them can leave, beside the others.
 	MaxNodes intstr.IntOrString
 	// LeaveOpen leaves the nodes that wait for a place schedulable. Without it all nodes of a group are cordoned when the
 	// group starts, so that no pod moves to a node from which it has to move again. That is one write more for each of

@@ -94,10 +94,7 @@ func mayBeBound(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || podFinished(pod) {
 		return false
 	}
-	isGated := func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated
-	}
-	return !slices.ContainsFunc(pod.Status.Conditions, isGated)
+	return len(pod.Spec.SchedulingGates) == 0 // the condition of that name stays for a while after the last gate
 }
 
 // finish reports what is left on the node, and where nothing is, goes through the stages at the end.

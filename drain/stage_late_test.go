@@ -49,7 +49,7 @@ func (s *stageTest) took(changes ...func(*drain.Request)) (drain.Status, time.Du
 // scheduler has had time to see the cordon. Pods that a scheduler leaves alone are not on their way.
 func TestNothingIsAwaitedWhereNoPodIsUnbound(t *testing.T) {
 	gated := func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonSchedulingGated}}
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
 	}
 	for name, prepare := range map[string]func(*stageTest){
 		"empty":                 func(*stageTest) {},

@@ -62,7 +62,7 @@ func slimPod(o *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
-			NodeName: o.Spec.NodeName, Tolerations: o.Spec.Tolerations, Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
+			NodeName: o.Spec.NodeName, SchedulingGates: o.Spec.SchedulingGates, Tolerations: o.Spec.Tolerations, Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
 			TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds, Volumes: slimVolumes(o.Spec.Volumes),
 			InitContainers: hostMounts(o.Spec.InitContainers, o.Spec.Volumes),
 			Containers:     hostMounts(o.Spec.Containers, o.Spec.Volumes),
