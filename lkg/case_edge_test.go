@@ -5,6 +5,7 @@ package lkg_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,5 +132,46 @@ func TestOnlyNewRejectionsKeepTheirLines(t *testing.T) {
 	}
 	if with != 16 {
 		t.Errorf("%d of 100 rejections keep their lines, want 16", with)
+	}
+}
+
+// TestASecondTryTellsCrashesFromBoots: C-36. A suspect of crashes that is tried again is compared once more for more
+// than 3 boots, also where its crashes are as many as it tolerates. It is listed for one crash more than that.
+func TestASecondTryTellsCrashesFromBoots(t *testing.T) {
+	crash := diesOf("exit status 1")
+	crash.exit.Last = []string{"the newest line"}
+	for name, c := range map[string]struct {
+		ends               string // of the runs of the second try: c is a crash, b a boot
+		use                string
+		counted, threshold int
+		bad                []string
+	}{
+		"no end":                         {"", "x", 0, 2, nil},
+		"boots as many as are tolerated": {"bbb", "x", 0, 2, nil},
+		"one boot more":                  {"bbbb", "a", 4, 3, nil},
+		"crashes as many as it tolerates, and one boot more": {"ccbbbb", "a", 4, 3, nil},
+		"one crash more": {"ccc", "a", 3, 2, []string{"x"}},
+		"one crash more, and boots as many as are tolerated": {"bbbccc", "a", 3, 2, []string{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newCaseNode(t, 2, "a")
+			must(t, n.tr.Assign(t.Context(), named("x")))
+			n.playRuns(3, func(string) *end { return diesOf("exit status 1") })
+			n.startRun()
+			n.liveOn() // what is below lives: x is tried again
+			for _, e := range c.ends {
+				n.playRuns(1, func(string) *end { return map[rune]*end{'c': crash, 'b': {boot: true}}[e] })
+			}
+			n.wantUse(c.use, map[string]lkg.Status{"x": lkg.StatusUnknown, "a": lkg.StatusFalse}[c.use], c.bad...)
+			if n.v.Counted != c.counted || n.v.Threshold != c.threshold {
+				t.Errorf("%d held against x, tolerated %d, want %d and %d", n.v.Counted, n.v.Threshold, c.counted, c.threshold)
+			}
+			if again := c.use == "a" && c.bad == nil; (n.v.Case != nil && n.v.Case.Phase == "compare") != again {
+				t.Errorf("case %+v, want that x is compared once more: %t", n.v.Case, again)
+			}
+			if e := n.v.Rejected; e != nil && !slices.Equal(e.Last, crash.exit.Last) {
+				t.Errorf("listed with the lines %q, want those of its newest end", e.Last)
+			}
+		})
 	}
 }
