@@ -47,11 +47,13 @@
 //
 // # Marks
 //
-// The annotation [MarkAnnotation] on the Node holds who has cordoned it, since when, and what it was before. It is written when a
-// node is cordoned, when it is drained, when it is released, and when its watch after the release ends: four writes for a
-// maintenance, whatever the number of pods. A node of a [Set] that waits for its place is cordoned before: one more. A release opens the node first: where responders were asked, and there is no watch, the mark stays
-// until they were told, which is a write more. Where somebody removes it from a node that stays cordoned, the process that drains the node
-// writes it again, with what the node was before. Progress is never written to the Node: it is in the [Status], for the caller to keep.
+// The annotation [MarkAnnotation] on the Node holds who has cordoned it, since when, and what it was before. It is
+// written when a node is cordoned, when it is drained, when it is released, and when its watch after the release ends:
+// four writes for a maintenance, whatever the number of pods. A node of a [Set] that waits for its place is cordoned
+// before: one more. A release opens the node first: where responders were asked, and there is no watch, the mark stays
+// until they were told, which is a write more. Where another client removes it from a node that stays cordoned, the
+// process that drains the node writes it again, with what the node was before. Progress is never written to the Node:
+// it is in the [Status], for the caller to keep.
 //
 // # Concurrency
 //

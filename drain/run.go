@@ -23,7 +23,8 @@ const releaseTime = time.Minute
 // Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends
 // before the set is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses
 // as they were: no eviction starts after it has returned. Of nodes that this Drainer has not written for the
-// maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing
+// maintenance it asks the server whether an earlier process has. A set that stops at a failure gives back the nodes that
+// were cordoned and never had their turn. A pass that cannot run is tried again, at growing
 // intervals; SetStatus.Message has its error meanwhile. An invalid set is an error at once, and so is, within a second,
 // a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a crash, and the next process
 // goes on.
@@ -56,7 +57,7 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 			return st, terminal
 		}
 		if st.Done && err == nil {
-			return st, nil
+			return st, openWaiting(ctx, d, s, st)
 		}
 		failures++
 		if err == nil {
@@ -66,6 +67,25 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 			return d.restore(ctx, s, st)
 		}
 	}
+}
+
+// openWaiting gives back the nodes of a set that has stopped which were cordoned and never had their turn, within a
+// minute.
+func openWaiting(ctx context.Context, d *Drainer, s Set, st SetStatus) error {
+	if s.Request.Mode != Drain || s.LeaveOpen {
+		return nil
+	}
+	var names []string
+	for _, n := range st.Nodes {
+		if n.Phase == Pending && d.hasEntry(n.Node, s.Request, Cordon) {
+			names = append(names, n.Node)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, releaseTime)
+	defer cancel()
+	st.Nodes = slices.Clone(st.Nodes) // they stay as they are in the result
+	_, err := d.giveBack(ctx, s, st, names)
+	return err
 }
 
 // lastOf is the last status of a set, if there is one.

@@ -23,7 +23,9 @@ type Set struct {
 	MaxNodes intstr.IntOrString
 	// LeaveOpen leaves the nodes that wait for a place schedulable. Without it all nodes of a group are cordoned when the
 	// group starts, so that no pod moves to a node from which it has to move again. That is one write more for each of
-	// them.
+	// them. [Drainer.Run] opens them again if the set stops before their turn; a caller of ReconcileSet releases them. Set
+	// it for a set of all workers, and where nodes are given back one by one: pods need a place. A policy with
+	// OutsideWindow Undo leaves them open too.
 	LeaveOpen bool
 	// NodeTimeout, when set, bounds the drain of each node from its beginning, within Request.Deadline.
 	NodeTimeout time.Duration

@@ -208,7 +208,7 @@ func TestServerIsAskedWhoseTheCordonIs(t *testing.T) {
 }
 
 // R-DR-17: whichever write of a drain, of the drain after a person's cordon and of the release is lost, before or after
-// the server has carried it out, and whoever goes on: the person's cordon stays, and no other does.
+// the server has carried it out, and which process goes on: the person's cordon stays, and no other does.
 func TestLostWritesKeepTheCordonOfAPerson(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		for _, lost := range []draintest.Fault{

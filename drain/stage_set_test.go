@@ -155,6 +155,26 @@ func TestBlockedNodeYieldsItsPlace(t *testing.T) {
 	})
 }
 
+// R-DR-20: a set that stops leaves no node cordoned whose turn never came.
+func TestSetThatStopsOpensTheNodesThatWaited(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.finishing()
+		s.sleep(time.Second)
+		set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2", "n3"}}, NodeTimeout: 5 * time.Minute}
+		closed := false
+		st, err := s.d.Run(s.Context(), set, func(drain.SetStatus) { closed = closed || s.c.LiveNode("n2").Spec.Unschedulable })
+		if err != nil || !st.Done || !closed {
+			t.Fatalf("got %+v, %v, cordoned meanwhile: %t, want it done, and n2 cordoned while it waited", st, err, closed)
+		}
+		s.wants(st.Nodes[1], drain.Pending, "SetStopped", "")
+		s.clean("n2")
+		s.clean("n3")
+		if !s.c.LiveNode("n1").Spec.Unschedulable {
+			t.Error("n1: got it schedulable, want the node whose drain has begun as it is")
+		}
+	})
+}
+
 // R-DR-20: a Node that is deleted while its set is drained is drained; a name that never had one has failed.
 func TestNodeThatVanishesIsDrained(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {

@@ -64,7 +64,7 @@ type unreliable struct {
 // failures is how many calls fail.
 const failures = 2
 
-func (u *unreliable) prepare(ctx context.Context, c *cluster) error {
+func (u *unreliable) createObjects(ctx context.Context, c *cluster) error {
 	if err := prepareShop(ctx, c); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (u *unreliable) prepare(ctx context.Context, c *cluster) error {
 func (u *unreliable) reconcile(ctx context.Context, c *cluster, v view) error {
 	return replaceShop(ctx, c, v)
 }
-func (u *unreliable) verify(v view) string  { return verifyShop(v) }
-func (u *unreliable) verifyEnd(view) string { return "" }
+func (u *unreliable) checkInvariant(v view) string { return verifyShop(v) }
+func (u *unreliable) verifyEnd(view) string        { return "" }
 
 // frozen is a ValidatingAdmissionPolicy that refuses all evictions of the namespace, with a message, for
 // some seconds after the node was cordoned.
@@ -97,7 +97,7 @@ type frozen struct {
 
 const freeze = 4 * time.Second
 
-func (f *frozen) prepare(ctx context.Context, c *cluster) error {
+func (f *frozen) createObjects(ctx context.Context, c *cluster) error {
 	if err := prepareShop(ctx, c); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (f *frozen) reconcile(ctx context.Context, c *cluster, v view) error {
 	return replaceShop(ctx, c, v)
 }
 
-func (f *frozen) verify(v view) string {
+func (f *frozen) checkInvariant(v view) string {
 	for _, p := range v.pods {
 		if p.DeletionTimestamp != nil && !f.thawed {
 			return "a pod was deleted while the cluster was frozen"

@@ -55,11 +55,12 @@ func newCluster(ctx context.Context, config *rest.Config) (*cluster, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	_, err = client.CoreV1().ServiceAccounts(c.ns).Create(ctx, account, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, errors.Join(fmt.Errorf("creating a service account: %w", err), c.remove(context.WithoutCancel(ctx)))
+		err = fmt.Errorf("creating a service account: %w", err)
+		return nil, errors.Join(err, c.deleteObjects(context.WithoutCancel(ctx)))
 	}
 	for _, suffix := range []string{"a", "b", "c"} {
 		if err := c.addNode(ctx, c.ns+"-"+suffix); err != nil {
-			return nil, errors.Join(err, c.remove(context.WithoutCancel(ctx)))
+			return nil, errors.Join(err, c.deleteObjects(context.WithoutCancel(ctx)))
 		}
 	}
 	c.node = c.nodes[0]
@@ -85,8 +86,8 @@ func (c *cluster) addNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove deletes what the run created.
-func (c *cluster) remove(ctx context.Context) error {
+// deleteObjects deletes what the run created.
+func (c *cluster) deleteObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	var errs []error
@@ -172,7 +173,7 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		v, err := c.observe(ctx)
+		v, err := c.readView(ctx)
 		if err != nil {
 			return err
 		}

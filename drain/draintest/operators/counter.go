@@ -32,7 +32,7 @@ func (c *counter) readCounts() (sent, refused, deleted int) {
 	return c.sent, c.refused, c.deleted
 }
 
-func (c *counter) add(deletion, refused bool) {
+func (c *counter) countRequest(deletion, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -65,7 +65,7 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := t.next.RoundTrip(r)
 	if !dry {
-		t.counter.add(deletion, err != nil || response.StatusCode >= http.StatusBadRequest)
+		t.counter.countRequest(deletion, err != nil || response.StatusCode >= http.StatusBadRequest)
 	}
 	return response, err
 }

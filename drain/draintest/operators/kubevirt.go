@@ -40,7 +40,7 @@ type kubevirt struct {
 	steps      int
 }
 
-func (k *kubevirt) prepare(ctx context.Context, c *cluster) error {
+func (k *kubevirt) createObjects(ctx context.Context, c *cluster) error {
 	k.owner = newOwner("kubevirt.io/v1", "VirtualMachineInstance", "vm")
 	k.set = labels.Set{"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": string(k.owner.UID)}
 	pod := newPod(vmSource, c.node, k.owner, k.set)
@@ -102,7 +102,7 @@ func (k *kubevirt) setMinAvailable(ctx context.Context, c *cluster, n int) error
 	return err
 }
 
-func (k *kubevirt) verify(v view) string {
+func (k *kubevirt) checkInvariant(v view) string {
 	for _, p := range v.pods {
 		if p.Name == vmSource && p.DeletionTimestamp != nil && p.isReady() {
 			return "the source pod was deleted before the migration was over"

@@ -30,7 +30,7 @@ type longhorn struct {
 	steps int
 }
 
-func (l *longhorn) prepare(ctx context.Context, c *cluster) error {
+func (l *longhorn) createObjects(ctx context.Context, c *cluster) error {
 	owner := newOwner("longhorn.io/v1beta2", "InstanceManager", managerPod)
 	set := labels.Set{"longhorn.io/component": "instance-manager", "longhorn.io/node": c.node}
 	if err := c.addPod(ctx, newPod(managerPod, c.node, owner, set)); err != nil {
@@ -59,7 +59,7 @@ func (l *longhorn) reconcile(ctx context.Context, c *cluster, v view) error {
 	return err
 }
 
-func (l *longhorn) verify(v view) string {
+func (l *longhorn) checkInvariant(v view) string {
 	manager, ok := v.podNamed(managerPod)
 	if len(v.budgets) > 0 && (!ok || manager.DeletionTimestamp != nil) {
 		return "the instance manager was deleted while its budget protected it"

@@ -27,12 +27,12 @@ type Operator struct {
 
 // A fake acts as an operator does. Its methods are called one after the other, but for those of its webhook.
 type fake interface {
-	// prepare creates pods, budgets and webhooks.
-	prepare(ctx context.Context, c *cluster) error
+	// createObjects creates pods, budgets and webhooks.
+	createObjects(ctx context.Context, c *cluster) error
 	// reconcile makes one step towards what the operator wants.
 	reconcile(ctx context.Context, c *cluster, v view) error
-	// verify returns the promise of the operator that the view breaks, or the empty string.
-	verify(v view) string
+	// checkInvariant returns the promise of the operator that the view breaks, or the empty string.
+	checkInvariant(v view) string
 	// verifyEnd does so for a drained node.
 	verifyEnd(v view) string
 }
@@ -86,9 +86,9 @@ func (o Operator) Run(ctx context.Context, config *rest.Config, drain Drain) (ro
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = errors.Join(err, c.remove(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, c.deleteObjects(context.WithoutCancel(ctx))) }()
 	f := o.create()
-	if err := f.prepare(ctx, c); err != nil {
+	if err := f.createObjects(ctx, c); err != nil {
 		return row, fmt.Errorf("preparing %s: %w", o.Name, err)
 	}
 	if err := c.awaitReady(ctx); err != nil {
@@ -102,7 +102,7 @@ func (o Operator) Run(ctx context.Context, config *rest.Config, drain Drain) (ro
 	row.Took = time.Since(began)
 	actErr := stop()
 	row.Sent, row.Refused, row.Deleted = counter.readCounts()
-	v, err := c.observe(context.WithoutCancel(ctx))
+	v, err := c.readView(context.WithoutCancel(ctx))
 	if err != nil {
 		return row, err
 	}
@@ -152,11 +152,11 @@ func (a *actor) start(ctx context.Context) (stop func() error) {
 }
 
 func (a *actor) takeStep(ctx context.Context) error {
-	v, err := a.cluster.observe(ctx)
+	v, err := a.cluster.readView(ctx)
 	if err != nil {
 		return err
 	}
-	a.addBroken(a.fake.verify(v))
+	a.addBroken(a.fake.checkInvariant(v))
 	if err := a.cluster.playKubelets(ctx, v); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type postgres struct {
 
 func roleSet(role string) labels.Set { return labels.Set{"cnpg.io/cluster": "pg", instanceRole: role} }
 
-func (p *postgres) prepare(ctx context.Context, c *cluster) error {
+func (p *postgres) createObjects(ctx context.Context, c *cluster) error {
 	p.owner = newOwner("postgresql.cnpg.io/v1", "Cluster", "pg")
 	for i, node := range c.nodes {
 		role := "replica"
@@ -63,7 +63,7 @@ func (p *postgres) reconcile(ctx context.Context, c *cluster, v view) error {
 	return c.patchPod(ctx, "pg-2", `{"metadata":{"labels":{"`+instanceRole+`":"primary"}}}`)
 }
 
-func (p *postgres) verify(v view) string {
+func (p *postgres) checkInvariant(v view) string {
 	for _, pod := range v.pods {
 		if pod.DeletionTimestamp != nil && pod.Labels[instanceRole] == "primary" {
 			return "the primary was deleted before the switch-over"

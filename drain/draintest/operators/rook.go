@@ -36,7 +36,7 @@ type rook struct {
 
 func osdSet(node string) labels.Set { return labels.Set{"app": osdBudget, zone: node} }
 
-func (r *rook) prepare(ctx context.Context, c *cluster) error {
+func (r *rook) createObjects(ctx context.Context, c *cluster) error {
 	r.osds = map[string]string{}
 	for i := range 2 * len(c.nodes) {
 		name, node := fmt.Sprintf("rook-ceph-osd-%d", i), c.nodes[i/2]
@@ -108,7 +108,7 @@ func (r *rook) addPending(ctx context.Context, c *cluster, name string) error {
 	return c.addPod(ctx, newPod(name, "", *controller, owner.Spec.Template.Labels))
 }
 
-func (r *rook) verify(v view) string {
+func (r *rook) checkInvariant(v view) string {
 	domains := map[string]bool{}
 	for name, node := range r.osds {
 		if pod, ok := v.podNamed(name); !ok || !pod.isReady() || pod.DeletionTimestamp != nil {

@@ -32,7 +32,7 @@ type strimzi struct {
 	steps  int
 }
 
-func (s *strimzi) prepare(ctx context.Context, c *cluster) error {
+func (s *strimzi) createObjects(ctx context.Context, c *cluster) error {
 	s.set = labels.Set{
 		"strimzi.io/cluster": "my-cluster", "strimzi.io/kind": "Kafka", "strimzi.io/name": "my-cluster-kafka",
 	}
@@ -93,7 +93,7 @@ func (s *strimzi) freeNode(c *cluster, v view, broker int) string {
 	return c.nodes[broker]
 }
 
-func (s *strimzi) verify(v view) string {
+func (s *strimzi) checkInvariant(v view) string {
 	if v.countReady(s.set) < 2 {
 		return "more than one broker was down"
 	}

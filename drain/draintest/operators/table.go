@@ -28,7 +28,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 			drained = "yes"
 		}
 		_, err := fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.1f\t%s\n",
-			r.Operator, drained, r.Sent, r.Refused, r.Deleted, r.Took.Seconds(), r.describe())
+			r.Operator, drained, r.Sent, r.Refused, r.Deleted, r.Took.Seconds(), r.describeFailures())
 		if err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return t.Flush()
 }
 
-// describe returns what went wrong, on one line, or "-".
-func (r Row) describe() string {
+// describeFailures returns what went wrong, on one line, or "-".
+func (r Row) describeFailures() string {
 	wrong := r.Broken
 	if r.Err != nil {
 		wrong = append([]string{r.Err.Error()}, wrong...)

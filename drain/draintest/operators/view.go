@@ -38,7 +38,7 @@ type view struct {
 	budgets  []policyv1.PodDisruptionBudget
 }
 
-func (c *cluster) observe(ctx context.Context) (view, error) {
+func (c *cluster) readView(ctx context.Context) (view, error) {
 	var v view
 	node, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
 	if err != nil {

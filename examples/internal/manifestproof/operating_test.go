@@ -36,7 +36,7 @@ func TestOperatingNamesEveryMetric(t *testing.T) {
 	}
 	for metric := range told {
 		if _, exists := is[metric]; !exists {
-			t.Errorf("docs/monitoring.md tells of %s, which nobody exports", metric)
+			t.Errorf("docs/monitoring.md tells of %s, which belay does not export", metric)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (v vocabulary) unknown(metrics, grouped []string) (all []string) {
 	}
 	for _, m := range metrics {
 		if v[m] == nil {
-			all = append(all, fmt.Sprintf("the metric %q, which nobody exports", m))
+			all = append(all, fmt.Sprintf("the metric %q, which belay does not export", m))
 		}
 	}
 	for _, l := range grouped {
