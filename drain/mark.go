@@ -277,6 +277,12 @@ func frozenBy(nodes []*corev1.Node, name string) (node, message string) {
 	return "", ""
 }
 
+// begunSince says what the entry of a holder has taken the place of another one for, and when.
+func begunSince(h *holder, node string) string {
+	return fmt.Sprintf("holder %q has begun maintenance %q of node %q since, at %s, with mode %s",
+		h.Holder, h.Maintenance, node, h.Since.UTC().Format(time.RFC3339), h.Mode)
+}
+
 // A key is one holder's business with one node.
 type key struct {
 	node, holder string
@@ -295,14 +301,17 @@ func uidOf(r Request, remembered types.UID) types.UID {
 	return ""
 }
 
-// findSuperseding returns the holder's entry where it is for another maintenance than the request's, which was entered
-// before, as known says. Two processes that each enter their own would take the node from each other with every pass,
-// and the end of one would open the node of the other: the later one has it. A release takes off whatever there is.
+// findSuperseding returns the holder's entry where it is for another maintenance than the request's, or for a drain or
+// hold in place of the other, and the request's was entered before, as known says. Two processes that each enter their
+// own would take the node from each other with every pass, and the end of one would open the node of the other: the
+// later one has it. Runs that want the same share the entry, and its time. A release takes off whatever there is.
 func findSuperseding(now *holder, known *mark, r Request) *holder {
 	if r.Mode == Release || now == nil || known == nil || !now.Released.IsZero() {
 		return nil
 	}
-	if now.Maintenance == r.Maintenance || known.Holders[0].Maintenance != r.Maintenance {
+	before := known.Holders[0]
+	modeChanged := before.Mode == r.Mode && r.Mode != Cordon && now.Mode != r.Mode && now.Mode != Cordon
+	if before.Maintenance != r.Maintenance || now.Maintenance == r.Maintenance && !modeChanged {
 		return nil
 	}
 	return now

@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,10 +47,55 @@ type memory struct {
 	named       bool                // those that an earlier process may have asked are among them
 	emptySince  time.Time
 	watch       lateWatch
-	recordons   int       // how often a cordon that somebody took off was set again
-	recordonAt  time.Time // not again before this
+	recordons   rivalry   // over a cordon that somebody took off
+	entries     rivalry   // over the entry on the node; it stands when the maintenance changes
 	renewed     time.Time // when the Lease was renewed last for the hold
 	idle        idleRounds
+}
+
+// A rivalry is how often this process has written to a node what others undo, and when it may write that again. Each
+// write makes the next one wait longer, so that no two clients write without an end.
+type rivalry struct {
+	writes int
+	next   time.Time
+}
+
+// note takes in a write. Of those before, nothing counts once the others have left the node alone for a while.
+func (r *rivalry) note(now time.Time) {
+	if !now.Before(r.next.Add(lastFallback)) {
+		r.writes = 0
+	}
+	r.next = now.Add(fallback(r.writes))
+	r.writes++
+}
+
+// waits returns how long the next write has to wait. The first ones, which may have their reasons, don't.
+func (r *rivalry) waits(now time.Time, free int) time.Duration {
+	if r.writes < free {
+		return 0
+	}
+	return max(0, r.next.Sub(now))
+}
+
+// freeEntries is how many entries a process writes to a node without a wait: those of a drain that takes the place of
+// another one.
+const freeEntries = 2
+
+// waitForRivals reports whether the holder's entry may not be written yet, and says why in the status: others have taken
+// it off the node, or replaced it, again and again. mine is what is there in its place, nil for nothing.
+func waitForRivals(p *pass, mine *holder) bool {
+	wait := p.memory.entries.waits(p.now, freeEntries)
+	if wait == 0 {
+		return false
+	}
+	p.st.Reason = Superseded
+	p.st.Message = fmt.Sprintf("the entry of holder %q was removed from node %q again", p.r.Holder, p.node.Name)
+	if mine != nil && mine.Released.IsZero() {
+		p.st.Message = begunSince(mine, p.node.Name)
+	}
+	p.st.Message += fmt.Sprintf(": it is written again in %s", wait.Round(time.Second))
+	p.ask(wait)
+	return true
 }
 
 // idleRounds is how often the fallback has passed without a change of the status.

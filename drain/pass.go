@@ -69,7 +69,6 @@ func (p *pass) run(ctx context.Context) error {
 		p.remember()
 	}
 	if ok, err := p.markAgain(ctx); !ok {
-		p.st.Phase = Pending
 		return err
 	}
 	return p.carryOut(ctx)
@@ -80,8 +79,7 @@ func (p *pass) carryOut(ctx context.Context) error {
 	if by := findSuperseding(p.mark.of(p.r.Holder), p.memory.mine, p.r); by != nil {
 		p.d.scheduler.forget(p.r.Node)
 		p.st.Phase, p.st.Outcome, p.st.Reason = Failed, OutcomeFailed, Superseded
-		p.st.Message = fmt.Sprintf("holder %q has begun maintenance %q of node %q since, at %s",
-			p.r.Holder, by.Maintenance, p.node.Name, by.Since.UTC().Format(time.RFC3339))
+		p.st.Message = begunSince(by, p.node.Name)
 		return nil
 	}
 	switch p.r.Mode {
@@ -171,6 +169,11 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		p.st.Started = mine.Since
 		return true, nil
 	}
+	// A drain or hold of a node that waits for it takes nothing from another run.
+	follows := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Mode == Cordon && mine.Released.IsZero()
+	if !follows && waitForRivals(p, mine) {
+		return false, nil
+	}
 	var others map[string]*string
 	if p.r.annotate != nil {
 		var ok bool
@@ -198,6 +201,9 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	}
 	if p.mark.of(p.r.Holder) == nil {
 		return false, p.unmarked(ctx, before)
+	}
+	if !follows {
+		p.memory.entries.note(p.now)
 	}
 	p.st.Started = h.Since
 	return true, nil
@@ -249,12 +255,17 @@ func (p *pass) markAgain(ctx context.Context) (bool, error) {
 		p.mark = again
 		return true, nil
 	}
+	if waitForRivals(p, nil) { // the cordon is there, and is given back if this ends now
+		p.st.Phase, p.st.Started = Paused, mine.Holders[0].Since
+		return false, nil
+	}
 	if ok, err := p.write(ctx, nodeChange{mark: again}); !ok {
 		return false, err
 	}
 	if p.mark.of(p.r.Holder) == nil {
 		return false, p.unmarked(ctx, before)
 	}
+	p.memory.entries.note(p.now)
 	return true, nil
 }
 
@@ -341,30 +352,26 @@ func (p *pass) uncordoned(ctx context.Context) error {
 // recordon cordons the node again, the less often the more often somebody else undoes it. What a release gives back is what that one wants:
 // a schedulable node.
 func (p *pass) recordon(ctx context.Context) error {
-	if wait := p.memory.recordonAt.Sub(p.now); wait > 0 {
+	if wait := p.memory.recordons.waits(p.now, 0); wait > 0 {
 		p.st.Phase, p.st.Reason = Paused, UncordonedByOther
 		p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q again: it is cordoned in %s", p.node.Name, wait.Round(time.Second))
 		p.ask(wait)
 		return nil
 	}
-	if !p.now.Before(p.memory.recordonAt.Add(lastFallback)) {
-		p.memory.recordons = 0 // it was left alone for a while
-	}
 	if ok, err := p.write(ctx, cordonWith(p.node, p.mark, *p.mark.of(p.r.Holder), p.now)); !ok {
 		return err
 	}
-	if p.memory.recordons == 0 {
+	if p.memory.recordons.note(p.now); p.memory.recordons.writes == 1 {
 		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
 	}
-	p.memory.recordonAt = p.now.Add(fallback(p.memory.recordons))
-	p.memory.recordons++
 	p.ask(soon)
 	return nil
 }
 
 // contested reports whether somebody undoes the cordon again and again. That is told once, not with each turn.
 func (p *pass) contested() bool {
-	return p.memory.recordons > 1 && p.now.Before(p.memory.recordonAt.Add(lastFallback)) && (p.st.Phase == Paused || p.st.Phase == Draining)
+	r := p.memory.recordons
+	return r.writes > 1 && p.now.Before(r.next.Add(lastFallback)) && (p.st.Phase == Paused || p.st.Phase == Draining)
 }
 
 // drop forgets the holder's business with the node.

@@ -67,7 +67,7 @@ const (
 const (
 	NodeNotFound          Reason = "NodeNotFound"      // no Node of that name
 	NodeReplaced          Reason = "NodeReplaced"      // a Node of that name with another UID
-	Superseded            Reason = "Superseded"        // another process has begun another maintenance for the holder
+	Superseded            Reason = "Superseded"        // another process wants something else for the holder
 	UncordonedByOther     Reason = "UncordonedByOther" // somebody has uncordoned the node
 	reasonPodUnhealthy    Reason = "PodUnhealthy"      // put off: a pod is not ready
 	reasonDataLoss        Reason = "DataLoss"          // stopped: the removal would lose data

@@ -75,7 +75,7 @@ func (g *registry) recall(r Request) *memory {
 		before := m
 		m = newMemory(r, "")
 		if before != nil {
-			m.counted = before.counted // the node is still in the sum
+			m.counted, m.entries = before.counted, before.entries // the node is still in the sum
 		}
 		g.memories[k] = m
 	}
