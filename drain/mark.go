@@ -38,6 +38,7 @@ type mark struct {
 type holder struct {
 	Holder      string    `json:"holder"`
 	Maintenance string    `json:"maintenance,omitempty"`
+	Run         string    `json:"run,omitempty"` // see Request.Run
 	Mode        Mode      `json:"mode"`
 	Since       time.Time `json:"since"`
 	// Drained latches the result; Forced says that budgets were passed on the way.
@@ -127,7 +128,7 @@ func cordonWith(node *corev1.Node, m mark, h holder, now time.Time) nodeChange {
 
 // completeEntry fills in what the request says of an entry, and what stays of the holder's earlier one.
 func completeEntry(h holder, r Request, earlier *holder, now time.Time) holder {
-	h.Holder, h.Maintenance, h.Since = r.Holder, r.Maintenance, now
+	h.Holder, h.Maintenance, h.Run, h.Since = r.Holder, r.Maintenance, r.Run, now
 	if h.Mode == Drain {
 		h.Hooks = r.Policy.responders()
 	}
@@ -277,12 +278,6 @@ func frozenBy(nodes []*corev1.Node, name string) (node, message string) {
 	return "", ""
 }
 
-// begunSince says what the entry of a holder has taken the place of another one for, and when.
-func begunSince(h *holder, node string) string {
-	return fmt.Sprintf("holder %q has begun maintenance %q of node %q since, at %s, with mode %s",
-		h.Holder, h.Maintenance, node, h.Since.UTC().Format(time.RFC3339), h.Mode)
-}
-
 // A key is one holder's business with one node.
 type key struct {
 	node, holder string
@@ -299,20 +294,4 @@ func uidOf(r Request, remembered types.UID) types.UID {
 		return r.Last.NodeUID
 	}
 	return ""
-}
-
-// findSuperseding returns the holder's entry where it is for another maintenance than the request's, or for a drain or
-// hold in place of the other, and the request's was entered before, as known says. Two processes that each enter their
-// own would take the node from each other with every pass, and the end of one would open the node of the other: the
-// later one has it. Runs that want the same share the entry, and its time. A release takes off whatever there is.
-func findSuperseding(now *holder, known *mark, r Request) *holder {
-	if r.Mode == Release || now == nil || known == nil || !now.Released.IsZero() {
-		return nil
-	}
-	before := known.Holders[0]
-	modeChanged := before.Mode == r.Mode && r.Mode != Cordon && now.Mode != r.Mode && now.Mode != Cordon
-	if before.Maintenance != r.Maintenance || now.Maintenance == r.Maintenance && !modeChanged {
-		return nil
-	}
-	return now
 }

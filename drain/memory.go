@@ -4,7 +4,6 @@
 package drain
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,8 +27,7 @@ const (
 type memory struct {
 	uid         types.UID
 	maintenance string
-	phase       Phase // told by the last event
-	counted     Phase // told to metrics by this process
+	told        toldPhases
 	evicted     []PodRef
 	forced      []PodRef
 	since       map[types.UID]blockedSince
@@ -53,57 +51,15 @@ type memory struct {
 	idle        idleRounds
 }
 
-// A rivalry is how often this process has written to a node what others undo, and when it may write that again. Each
-// write makes the next one wait longer, so that no two clients write without an end.
-type rivalry struct {
-	writes int
-	next   time.Time
-}
-
-// note takes in a write. Of those before, nothing counts once the others have left the node alone for a while.
-func (r *rivalry) note(now time.Time) {
-	if !now.Before(r.next.Add(lastFallback)) {
-		r.writes = 0
-	}
-	r.next = now.Add(fallback(r.writes))
-	r.writes++
-}
-
-// waits returns how long the next write has to wait. The first ones, which may have their reasons, don't.
-func (r *rivalry) waits(now time.Time, free int) time.Duration {
-	if r.writes < free {
-		return 0
-	}
-	return max(0, r.next.Sub(now))
-}
-
-// freeEntries is how many entries a process writes to a node without a wait: those of a drain that takes the place of
-// another one.
-const freeEntries = 2
-
-// waitForRivals reports whether the holder's entry may not be written yet, and says why in the status: others have taken
-// it off the node, or replaced it, again and again. mine is what is there in its place, nil for nothing.
-func waitForRivals(p *pass, mine *holder) bool {
-	wait := p.memory.entries.waits(p.now, freeEntries)
-	if wait == 0 {
-		return false
-	}
-	p.st.Reason = Superseded
-	p.st.Message = fmt.Sprintf("the entry of holder %q was removed from node %q again", p.r.Holder, p.node.Name)
-	if mine != nil && mine.Released.IsZero() {
-		p.st.Message = begunSince(mine, p.node.Name)
-	}
-	p.st.Message += fmt.Sprintf(": it is written again in %s", wait.Round(time.Second))
-	p.ask(wait)
-	return true
-}
-
 // idleRounds is how often the fallback has passed without a change of the status.
 type idleRounds struct {
 	count   int
 	at      time.Time // when the last one was counted
 	summary string    // of the status
 }
+
+// toldPhases are the phases that this process has told of: by the last event, and to metrics.
+type toldPhases struct{ event, metrics Phase }
 
 // A sentPod is a pod whose eviction the server has accepted, or, where it did not answer, may have.
 type sentPod struct {
@@ -133,7 +89,7 @@ func newMemory(r Request, uid types.UID) *memory {
 		returns: newReturns(), volumes: map[string][]PodRef{}, restarts: map[types.UID]int32{}}
 	m.unsure.Store(true) // what an earlier process wrote last may not be in the cache yet
 	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
-		m.phase, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
+		m.told.event, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
 		for _, b := range l.Blockers {
 			m.since[b.UID] = blockedSince{b.Reason, b.Since}
 		}

@@ -65,6 +65,9 @@ func (p *pass) run(ctx context.Context) error {
 		p.memory.mine, p.memory.stray = nil, false
 	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
+	if releasedByOther(p) {
+		return nil
+	}
 	if p.mark.of(p.r.Holder) != nil || !p.node.Spec.Unschedulable {
 		p.remember()
 	}
@@ -76,11 +79,15 @@ func (p *pass) run(ctx context.Context) error {
 
 // carryOut does what the mode asks for.
 func (p *pass) carryOut(ctx context.Context) error {
-	if by := findSuperseding(p.mark.of(p.r.Holder), p.memory.mine, p.r); by != nil {
-		p.d.scheduler.forget(p.r.Node)
-		p.st.Phase, p.st.Outcome, p.st.Reason = Failed, OutcomeFailed, Superseded
-		p.st.Message = begunSince(by, p.node.Name)
+	mine := p.mark.of(p.r.Holder)
+	if by, why := findOwner(mine, p.memory.mine, p.r, p.now); by != nil {
+		leaveToOther(p, why, describeOwner(p, by, why))
 		return nil
+	}
+	if mine.isOfOtherRun(p.r) && p.r.Mode != Release {
+		if ok, err := takeOver(ctx, p, *mine); !ok {
+			return err
+		}
 	}
 	switch p.r.Mode {
 	case Cordon:
@@ -209,30 +216,6 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	return true, nil
 }
 
-// readOwners reads the Node from the API server where it matters who has set its cordon, and the cache does not say. It
-// reports whether the pass may go on.
-func readOwners(ctx context.Context, p *pass, m mark) (bool, error) {
-	cordon, _ := fieldOwners(p.node)
-	if len(cordon) > 0 || !m.opensNode(p.node, mark{}) {
-		return true, nil
-	}
-	node, err := p.d.o.Client.GetNode(ctx, p.node.Name)
-	switch {
-	case apierrors.IsNotFound(err):
-		p.ask(soon)
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("looking whose cordon is on node %q: %w", p.node.Name, err)
-	case node.UID != p.node.UID || node.ResourceVersion != p.node.ResourceVersion:
-		p.d.registry.wrote(p.d.o.Cache, node)
-		p.st.Reason, p.st.Message = reasonWriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
-		p.ask(soon)
-		return false, nil
-	}
-	p.node = node
-	return true, nil
-}
-
 // markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
 // so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
 // what the entry said, and writes none.
@@ -325,7 +308,10 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 // off by a release, and what the node was before is known here alone.
 func (p *pass) remember() {
 	mine := p.mark.of(p.r.Holder)
-	if findSuperseding(mine, p.memory.mine, p.r) != nil {
+	if mine.isOfOtherRun(p.r) {
+		return
+	}
+	if by, _ := findOwner(mine, p.memory.mine, p.r, p.now); by != nil {
 		return
 	}
 	p.memory.mine = nil

@@ -67,7 +67,8 @@ const (
 const (
 	NodeNotFound          Reason = "NodeNotFound"      // no Node of that name
 	NodeReplaced          Reason = "NodeReplaced"      // a Node of that name with another UID
-	Superseded            Reason = "Superseded"        // another process wants something else for the holder
+	Superseded            Reason = "Superseded"        // another process of the holder has taken the node over, or released it
+	HeldByOtherRun        Reason = "HeldByOtherRun"    // another run of the holder has not ended on the node, see Request.Run
 	UncordonedByOther     Reason = "UncordonedByOther" // somebody has uncordoned the node
 	reasonPodUnhealthy    Reason = "PodUnhealthy"      // put off: a pod is not ready
 	reasonDataLoss        Reason = "DataLoss"          // stopped: the removal would lose data

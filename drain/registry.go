@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/resourceversion"
 )
 
@@ -75,7 +76,7 @@ func (g *registry) recall(r Request) *memory {
 		before := m
 		m = newMemory(r, "")
 		if before != nil {
-			m.counted, m.entries = before.counted, before.entries // the node is still in the sum
+			m.told.metrics, m.entries = before.told.metrics, before.entries // the node is still in the sum
 		}
 		g.memories[k] = m
 	}
@@ -216,4 +217,49 @@ func (g *registry) doubtful(k key, maintenance string) bool {
 	defer g.mu.Unlock()
 	m := g.memories[k]
 	return m != nil && m.maintenance == maintenance && m.doubt.Load()
+}
+
+// Forget lets go of all that this process remembers of a holder's drains, as if it had been started anew, and tells [Metrics] that it knows of these nodes
+// no more. It is for a process that does the holder's work no longer, since another one leads: what was remembered grows old, and how the drains stand is for
+// that one to tell. The nodes stay as they are, and a pass that comes later begins with what is on them. It waits for the holder's passes that
+// are under way; if ctx ends before, its error is returned, and some of the drains may still be remembered.
+func (d *Drainer) Forget(ctx context.Context, holder string) error {
+	if d == nil || d.registry == nil {
+		return option.NotMade("drain.Drainer.Forget", "drain.New")
+	}
+	for _, k := range d.registry.of(holder) {
+		unlock, err := d.registry.lock(ctx, k)
+		if err != nil {
+			return fmt.Errorf("forgetting the drains of holder %q: %w", holder, err)
+		}
+		if f, counted := d.o.Metrics.Phase, d.registry.forget(k); f != nil && counted != "" {
+			f(counted, "")
+		}
+		unlock()
+	}
+	return nil
+}
+
+// of are the keys of a holder that there is a memory of.
+func (g *registry) of(holder string) (keys []key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := range g.memories {
+		if k.holder == holder {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// forget drops what is remembered, under the lock of its passes, and returns the phase that metrics were told.
+func (g *registry) forget(k key) (counted Phase) {
+	g.mu.Lock()
+	m := g.memories[k]
+	g.mu.Unlock()
+	g.drop(k)
+	if m == nil {
+		return ""
+	}
+	return m.told.metrics
 }

@@ -121,18 +121,18 @@ func (s Status) summary() string {
 // report tells metrics and events what this pass came to.
 func (p *pass) report(took time.Duration) {
 	m := p.d.o.Metrics
-	nothing := p.memory.phase == "" && p.st.Phase == Released && p.st.Started.IsZero() // there was nothing to release
+	nothing := p.memory.told.event == "" && p.st.Phase == Released && p.st.Started.IsZero() // there was nothing to release
 	if !nothing {
 		p.count(p.st.Phase)
 		if p.dropped {
 			p.count("")
 		}
 	}
-	if p.st.Phase != p.memory.phase && !nothing {
+	if p.st.Phase != p.memory.told.event && !nothing {
 		if !p.contested() {
 			p.event(eventType(p.st), string(p.st.Phase), cmp.Or(p.st.Message, "for "+p.r.Holder))
 		}
-		p.memory.phase = p.st.Phase
+		p.memory.told.event = p.st.Phase
 	}
 	if m.Blocked != nil {
 		m.Blocked(p.r.Node, blockedByReason(p.st), oldest(p.st))
@@ -144,10 +144,10 @@ func (p *pass) report(took time.Duration) {
 
 // count tells metrics that the node is in another phase, as far as this process has told before.
 func (p *pass) count(phase Phase) {
-	if f := p.d.o.Metrics.Phase; f != nil && phase != p.memory.counted {
-		f(p.memory.counted, phase)
+	if f := p.d.o.Metrics.Phase; f != nil && phase != p.memory.told.metrics {
+		f(p.memory.told.metrics, phase)
 	}
-	p.memory.counted = phase
+	p.memory.told.metrics = phase
 }
 
 func eventType(s Status) string {

@@ -35,6 +35,15 @@ type Request struct {
 	Holder string
 	// Maintenance identifies this maintenance of the node. Drained is latched for it: a new ID drains anew.
 	Maintenance string
+	// Run names the run of a program that asks, the same as long as it lives and never again: two runs then never drain a
+	// node for one holder at the same time. The second one is [Failed] for [HeldByOtherRun]; where it takes over, the
+	// first is [Failed] for [Superseded]. A Release takes off what the run has entered. Empty is for a holder that has one
+	// process at a time, such as a controller with leader election: it goes on where the process before it ended, and
+	// meets neither.
+	Run string
+	// TakeOver says whether the node may be taken from that run of the holder, which has not ended its drain or hold on
+	// it: true, where the run is known to have died. It must not block. Nil is never.
+	TakeOver func(run string) bool
 	// Mode is what is wanted.
 	Mode Mode
 	// Policy says how pods are treated. The zero value is the safe one.
@@ -46,6 +55,11 @@ type Request struct {
 	// Last is the status that the previous pass returned, if the caller has kept it. It brings back over a restart what only memory knew.
 	Last *Status
 
+	beginning
+}
+
+// A beginning is what the parts of this package say of how a maintenance begins and ends.
+type beginning struct {
 	// cordonFor says what a Cordon leads to. unlatched: that the node is drained is not recorded on it, unless conditions
 	// are written anyway.
 	cordonFor cordonPurpose

@@ -116,6 +116,7 @@ func (f *fieldErrors) request(at string, r *Request) {
 	}
 	f.name(at+"holder", r.Holder)
 	f.name(at+"maintenance", r.Maintenance)
+	f.name(at+"run", r.Run)
 	modes := []string{string(Cordon), string(Drain), string(Hold), string(Release)}
 	if !slices.Contains(modes, string(r.Mode)) {
 		f.add(at+"mode", "is %q, want %s", r.Mode, quoteWords(modes))
