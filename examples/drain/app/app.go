@@ -95,6 +95,7 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 	now := time.Now()
 	set := drain.Set{SkipFailed: s.SkipFailed, LeaveOpen: s.LeaveOpen, NodeTimeout: s.NodeTimeout, MaxNodes: s.Max(), Request: drain.Request{
 		Holder: s.Holder.Name, Maintenance: cmp.Or(s.Maintenance, now.UTC().Format(time.RFC3339Nano)), Mode: drain.Drain, Policy: policy,
+		Run: thisRun().String(), TakeOver: a.takeOver(s.TakeOver),
 	}}
 	if s.Timeout > 0 {
 		set.Request.Deadline = now.Add(s.Timeout)
@@ -114,7 +115,7 @@ func (a *app) hold(ctx context.Context, s *settings.Hold) error {
 	now := time.Now()
 	set := drain.Set{Request: drain.Request{
 		Holder: s.Holder.Name, Maintenance: now.UTC().Format(time.RFC3339Nano), Mode: drain.Hold, HoldUntil: now.Add(s.For),
-		Policy: drain.Policy{Soak: s.Soak},
+		Policy: drain.Policy{Soak: s.Soak}, Run: thisRun().String(), TakeOver: a.takeOver(s.TakeOver),
 	}}
 	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set,
 		releaseAfter: s.ReleaseAfter})

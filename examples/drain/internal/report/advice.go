@@ -13,6 +13,8 @@ func advised(message string, reason drain.Reason, hook string) string {
 		advice = "--force evicts it"
 	case reason == drain.LocalStorage:
 		advice = "--delete-emptydir-data evicts it"
+	case reason == drain.HeldByOtherRun:
+		advice = "--take-over does that"
 	case reason == drain.InvalidBehavior && hook != "":
 		advice = "--responder=" + hook + " asks the pod to evacuate itself"
 	}

@@ -116,7 +116,7 @@ func own(n drain.Status) string {
 	if slices.ContainsFunc(n.Blockers, func(b drain.Blocker) bool { return b.Reason == n.Reason }) {
 		return ""
 	}
-	return reason(n.Reason, nil, n.Message)
+	return reason(n.Reason, nil, advised(n.Message, n.Reason, ""))
 }
 
 // evicted tells of each pod that the server has agreed to.

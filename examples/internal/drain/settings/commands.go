@@ -56,6 +56,7 @@ type Drain struct {
 	NodeTimeout  time.Duration
 	DryRun       DryRun
 	ReleaseAfter bool
+	TakeOver     bool
 }
 
 // AddFlags adds the flags with their defaults.
@@ -72,6 +73,7 @@ func (s *Drain) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
 	s.DryRun.AddFlag(f)
 	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the drained nodes back at the end")
+	addTakeOver(f, &s.TakeOver)
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
@@ -145,6 +147,7 @@ type Hold struct {
 	Release
 	For          time.Duration
 	ReleaseAfter bool
+	TakeOver     bool
 }
 
 // AddFlags adds the flags with their defaults.
@@ -152,6 +155,13 @@ func (s *Hold) AddFlags(f *pflag.FlagSet) {
 	s.Release.AddFlags(f)
 	f.DurationVar(&s.For, "for", 0, fmt.Sprintf("how long the nodes may go without their kubelet, at most %s; must be given", drain.MaxHold))
 	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the nodes back at the end")
+	addTakeOver(f, &s.TakeOver)
+}
+
+// addTakeOver adds --take-over.
+func addTakeOver(f *pflag.FlagSet, takeOver *bool) {
+	f.BoolVar(takeOver, "take-over", false, "take nodes over from another run of this holder, which ends; without it they "+
+		"are taken over only from a run that has ended on this machine")
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
