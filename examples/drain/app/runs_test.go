@@ -31,7 +31,7 @@ func TestSecondRunIsRefusedAndTakesOver(t *testing.T) {
 		t.Errorf("got no word on the run before it\n%s", third)
 	}
 	first.ends(t, exitError)
-	first.says(t, "Superseded: run ", "has taken node \""+n1+"\" over")
+	first.says(t, "Superseded: run ", "has taken the place of run", "has begun maintenance")
 	w.heldBy(t, n1, defaultHolder(t))
 }
 
