@@ -133,7 +133,8 @@ func (d *Drainer) hasEntry(name string, r Request, modes ...Mode) bool {
 		return false
 	}
 	h := m.of(r.Holder)
-	return h != nil && !h.isOfOtherRun(r) && h.Maintenance == r.Maintenance && slices.Contains(modes, h.Mode) && h.Released.IsZero()
+	ours := h != nil && !h.isOfOtherRun(r) && h.Maintenance == r.Maintenance
+	return ours && slices.Contains(modes, h.Mode) && h.Released.IsZero()
 }
 
 // doubtful reports whether the node may have been cordoned for the drain: it keeps its place until that is known.

@@ -145,8 +145,8 @@ func (n *NodeDrainer) request(node, uid string, attempt int64, mode Mode, policy
 }
 
 func (n *NodeDrainer) failed(st Status) error {
-	if st.Reason == NodeNotFound {
-		return fmt.Errorf("%s: %w", st.Mode, &NodeNotFoundError{Node: st.Node, Mode: st.Mode})
+	if err := missingNode(st); err != nil {
+		return fmt.Errorf("%s: %w", st.Mode, err)
 	}
 	return fmt.Errorf("%s of node %q: %w", st.Mode, st.Node, errors.New(cmp.Or(st.Message, string(st.Reason))))
 }

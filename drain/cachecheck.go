@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ErrNodeNotFound is wrapped by the errors about a Node that the API server does not have.
@@ -26,12 +27,30 @@ var errSelectsTooLittle = errors.New("it is late, or its informers select too li
 // [ErrNodeNotFound].
 type NodeNotFoundError struct {
 	Node string
+	// UID is that of the Node that is meant, where there is one of that name with another UID.
+	UID types.UID
 	// Mode is what is wanted; empty for a plan.
 	Mode Mode
 }
 
 // Error names the Node.
-func (e *NodeNotFoundError) Error() string { return fmt.Sprintf("there is no node %q", e.Node) }
+func (e *NodeNotFoundError) Error() string {
+	if e.UID != "" {
+		return fmt.Sprintf("there is no node %q with UID %q", e.Node, e.UID)
+	}
+	return fmt.Sprintf("there is no node %q", e.Node)
+}
+
+// missingNode returns the error for a request whose Node does not exist, or is another one now, else nil.
+func missingNode(st Status) error {
+	switch {
+	case st.Phase == Failed && st.Reason == NodeNotFound:
+		return &NodeNotFoundError{Node: st.Node, Mode: st.Mode}
+	case st.Phase == Failed && st.Reason == NodeReplaced:
+		return &NodeNotFoundError{Node: st.Node, UID: st.NodeUID, Mode: st.Mode}
+	}
+	return nil
+}
 
 // Unwrap returns [ErrNodeNotFound].
 func (e *NodeNotFoundError) Unwrap() error { return ErrNodeNotFound }

@@ -86,8 +86,8 @@ func New(o Options) (*Drainer, error) {
 // Reconcile is one bounded pass over one node: it asks [Options].Requests what is wanted, does it as
 // [Drainer.ReconcileRequest] does, and gives the result to [Options].Report. requeueAfter is when to call again at the
 // latest; zero means that only a change (see [Drainer.Watch]) or a new request can matter. With an error, call again
-// after a back-off. The error wraps [ErrNodeNotFound] where something is wanted of a Node that does not exist: the
-// request stands until the embedder withdraws it.
+// after a back-off. The error wraps [ErrNodeNotFound] where something is wanted of a Node that does not exist, or is
+// another one than the request's: the request stands until the embedder withdraws it.
 func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {
 	if d == nil || d.registry == nil {
 		return 0, option.NotMade("drain.Drainer.Reconcile", "drain.New")
@@ -106,8 +106,8 @@ func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time
 	}
 	r.Node = node
 	st, after, err := d.ReconcileRequest(ctx, r)
-	if err == nil && st.Phase == Failed && st.Reason == NodeNotFound {
-		err = &NodeNotFoundError{Node: node, Mode: r.Mode}
+	if err == nil {
+		err = missingNode(st)
 	}
 	if d.o.Report != nil {
 		if reported := d.o.Report(ctx, st); reported != nil {

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// isOfOtherRun reports whether the entry is of another run than the request's. Requests and entries without a run are of
-// every run.
+// isOfOtherRun reports whether the entry is of another run than the request's. Requests and entries without a run are
+// of every run.
 func (h *holder) isOfOtherRun(r Request) bool {
 	return h != nil && h.Run != "" && r.Run != "" && h.Run != r.Run
 }
@@ -23,13 +23,14 @@ func (h *holder) hasEnded(now time.Time) bool {
 	return !h.Released.IsZero() || !h.Drained.IsZero() || h.Mode == Hold && !now.Before(h.Until)
 }
 
-// findOwner returns the holder's entry where a request must leave it alone, and why. known is the holder's entry as this
-// process has last seen it as its own. A release without a run takes off any entry.
+// findOwner returns the holder's entry where a request must leave it alone, and why. known is the holder's entry as
+// this process has last seen it as its own. A release without a run takes off any entry.
 //
-// Two processes that each enter their own would take the node from each other with every pass, and the end of one would
-// open the node of the other. So a process that had the node and has lost it does not take it again ([Superseded]): to
-// another run, to another maintenance, or to a hold in place of a drain. A run does not take it from a run that has not
-// ended ([HeldByOtherRun]). Requests without runs that want the same share the entry, and its times.
+// Two processes that each enter their own would take the node from each other with every pass, and the end of one
+// would open the node of the other. So a process that had the node and has lost it does not take it again
+// ([Superseded]): to another run, to another maintenance, or to a hold in place of a drain. A run does not take it
+// from a run that has not ended ([HeldByOtherRun]). Requests without runs that want the same share the entry, and its
+// times.
 func findOwner(now *holder, known *mark, r Request, at time.Time) (owner *holder, why Reason) {
 	if r.Mode == Release || now == nil || !now.Released.IsZero() {
 		return nil, reasonNone
@@ -54,8 +55,8 @@ func findOwner(now *holder, known *mark, r Request, at time.Time) (owner *holder
 }
 
 // takeOver makes a node that another run has left, or is made to leave, this run's: a drain or hold of the same
-// maintenance goes on, with its times. Of another one nothing is written here; what the request wants is entered in its
-// place. It reports whether the pass may go on.
+// maintenance goes on, with its times. Of another one nothing is written here; what the request wants is entered in
+// its place. It reports whether the pass may go on.
 func takeOver(ctx context.Context, p *pass, from holder) (bool, error) {
 	if from.Maintenance != p.r.Maintenance || from.hasEnded(p.now) {
 		return true, nil
@@ -89,8 +90,8 @@ func begunSince(h *holder, node string) string {
 		h.Holder, h.Maintenance, node, h.Since.UTC().Format(time.RFC3339), h.Mode)
 }
 
-// releasedByOther ends a run whose entry and cordon another client has taken off: what that client wants is an open node.
-// It reports whether it has. A holder without runs begins anew.
+// releasedByOther ends a run whose entry and cordon another client has taken off: what that client wants is an open
+// node. It reports whether it has. A holder without runs begins anew.
 func releasedByOther(p *pass) bool {
 	had := p.r.Run != "" && p.memory.mine != nil && p.r.Mode != Release
 	if !had || p.mark.of(p.r.Holder) != nil || p.node.Spec.Unschedulable {
@@ -137,8 +138,8 @@ type rivalry struct {
 	next   time.Time
 }
 
-// note takes in a write. Of those before, nothing counts once the others have left the node alone for a while.
-func (r *rivalry) note(now time.Time) {
+// recordWrite takes in a write. Of those before, nothing counts once the others have left the node alone for a while.
+func (r *rivalry) recordWrite(now time.Time) {
 	if !now.Before(r.next.Add(lastFallback)) {
 		r.writes = 0
 	}
@@ -146,8 +147,8 @@ func (r *rivalry) note(now time.Time) {
 	r.writes++
 }
 
-// waits returns how long the next write has to wait. The first ones, which may have their reasons, don't.
-func (r *rivalry) waits(now time.Time, free int) time.Duration {
+// waitTime returns how long the next write has to wait. The first ones, which may have their reasons, don't.
+func (r *rivalry) waitTime(now time.Time, free int) time.Duration {
 	if r.writes < free {
 		return 0
 	}
@@ -158,10 +159,10 @@ func (r *rivalry) waits(now time.Time, free int) time.Duration {
 // another one.
 const freeEntries = 2
 
-// waitForRivals reports whether the holder's entry may not be written yet, and says why in the status: others have taken
-// it off the node, or replaced it, again and again. mine is what is there in its place, nil for nothing.
+// waitForRivals reports whether the holder's entry may not be written yet, and says why in the status: others have
+// taken it off the node, or replaced it, again and again. mine is what is there in its place, nil for nothing.
 func waitForRivals(p *pass, mine *holder) bool {
-	wait := p.memory.entries.waits(p.now, freeEntries)
+	wait := p.memory.entries.waitTime(p.now, freeEntries)
 	if wait == 0 {
 		return false
 	}

@@ -81,7 +81,9 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) carryOut(ctx context.Context) error {
 	mine := p.mark.of(p.r.Holder)
 	if by, why := findOwner(mine, p.memory.mine, p.r, p.now); by != nil {
-		leaveToOther(p, why, describeOwner(p, by, why))
+		if leaveToOther(p, why, describeOwner(p, by, why)); why == HeldByOtherRun {
+			p.ask(lastFallback) // that run may die, which changes nothing on the node
+		}
 		return nil
 	}
 	if mine.isOfOtherRun(p.r) && p.r.Mode != Release {
@@ -210,7 +212,7 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return false, p.unmarked(ctx, before)
 	}
 	if !follows {
-		p.memory.entries.note(p.now)
+		p.memory.entries.recordWrite(p.now)
 	}
 	p.st.Started = h.Since
 	return true, nil
@@ -248,7 +250,7 @@ func (p *pass) markAgain(ctx context.Context) (bool, error) {
 	if p.mark.of(p.r.Holder) == nil {
 		return false, p.unmarked(ctx, before)
 	}
-	p.memory.entries.note(p.now)
+	p.memory.entries.recordWrite(p.now)
 	return true, nil
 }
 
@@ -338,7 +340,7 @@ func (p *pass) uncordoned(ctx context.Context) error {
 // recordon cordons the node again, the less often the more often somebody else undoes it. What a release gives back is what that one wants:
 // a schedulable node.
 func (p *pass) recordon(ctx context.Context) error {
-	if wait := p.memory.recordons.waits(p.now, 0); wait > 0 {
+	if wait := p.memory.recordons.waitTime(p.now, 0); wait > 0 {
 		p.st.Phase, p.st.Reason = Paused, UncordonedByOther
 		p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q again: it is cordoned in %s", p.node.Name, wait.Round(time.Second))
 		p.ask(wait)
@@ -347,7 +349,7 @@ func (p *pass) recordon(ctx context.Context) error {
 	if ok, err := p.write(ctx, cordonWith(p.node, p.mark, *p.mark.of(p.r.Holder), p.now)); !ok {
 		return err
 	}
-	if p.memory.recordons.note(p.now); p.memory.recordons.writes == 1 {
+	if p.memory.recordons.recordWrite(p.now); p.memory.recordons.writes == 1 {
 		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
 	}
 	p.ask(soon)

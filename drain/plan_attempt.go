@@ -194,7 +194,7 @@ func (a Answer) meaning() (Action, Reason, string) {
 	case verdictMultipleBudgets:
 		return Block, reasonMultipleBudgets, "the server refused a pod under more than one budget"
 	case verdictNamespaceTerminating:
-		return Wait, NamespaceTerminating, "it goes with its namespace"
+		return Wait, reasonNamespaceTerminating, "it goes with its namespace"
 	case verdictAdmissionDenied:
 		if a.Code == http.StatusTooManyRequests {
 			return Wait, reasonOperatorAtWork, "admission asks to wait"

@@ -172,7 +172,7 @@ func answerCases() []reasonCase {
 		answer("BudgetStale", drain.Wait, drain.BudgetStale),
 		answer("BudgetContended", drain.Wait, drain.BudgetContended),
 		answer("MultipleBudgets", drain.Block, "MultipleBudgets"),
-		answer("NamespaceTerminating", drain.Wait, drain.NamespaceTerminating),
+		answer("NamespaceTerminating", drain.Wait, "NamespaceTerminating"),
 		answer("AdmissionDenied", drain.Block, drain.AdmissionDenied),
 		answer("Forbidden", drain.Block, drain.EvictionForbidden),
 		answer("Overloaded", drain.Wait, drain.ServerOverloaded),

@@ -7,7 +7,7 @@ package drain
 // empty Reason stands with pods that can leave now. Besides the constants of this package a Reason is one of
 //
 //   - of pods that are not waited for: MirrorPod, DaemonSetPod, Terminal, ToleratesCordon, Bounced, SkippedByRule
-//   - of pods that are waited for: WaitingForCompletion, WaitingForHook, OperatorAtWork
+//   - of pods that are waited for: WaitingForCompletion, WaitingForHook, OperatorAtWork, NamespaceTerminating
 //   - of pods that block: FinalizersRemain, NodeUnreachable, StuckTerminating, MultipleBudgets, EvictionRejected, NowhereToGo,
 //     LastReplica, QuorumMember, UnhealthyProtected
 //   - of nodes and sets: PodUnhealthy, DataLoss, DeadlinePassed, SettleWindow, VolumeAttached, LeaseNotRenewed, HoldExpired,
@@ -38,7 +38,7 @@ const (
 	BudgetExhausted            Reason = "BudgetExhausted"      // its budget allows none at the moment
 	BudgetStale                Reason = "BudgetStale"          // its budget's status is older than its spec
 	BudgetContended            Reason = "BudgetContended"      // the server could not update the budget in time
-	NamespaceTerminating       Reason = "NamespaceTerminating" // goes with its namespace
+	reasonNamespaceTerminating Reason = "NamespaceTerminating" // goes with its namespace
 	NoAnswer                   Reason = "NoAnswer"             // the server failed, or its answer was lost: asked again later
 	ServerOverloaded           Reason = "ServerOverloaded"     // the server asked for less
 	WindowClosed               Reason = "WindowClosed"         // no window is open
@@ -67,8 +67,8 @@ const (
 const (
 	NodeNotFound          Reason = "NodeNotFound"      // no Node of that name
 	NodeReplaced          Reason = "NodeReplaced"      // a Node of that name with another UID
-	Superseded            Reason = "Superseded"        // another process of the holder has taken the node over, or released it
-	HeldByOtherRun        Reason = "HeldByOtherRun"    // another run of the holder has not ended on the node, see Request.Run
+	Superseded            Reason = "Superseded"        // another process of the holder has the node, or released it
+	HeldByOtherRun        Reason = "HeldByOtherRun"    // another run of the holder has not ended, see Request.Run
 	UncordonedByOther     Reason = "UncordonedByOther" // somebody has uncordoned the node
 	reasonPodUnhealthy    Reason = "PodUnhealthy"      // put off: a pod is not ready
 	reasonDataLoss        Reason = "DataLoss"          // stopped: the removal would lose data

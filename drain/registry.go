@@ -219,10 +219,11 @@ func (g *registry) doubtful(k key, maintenance string) bool {
 	return m != nil && m.maintenance == maintenance && m.doubt.Load()
 }
 
-// Forget lets go of all that this process remembers of a holder's drains, as if it had been started anew, and tells [Metrics] that it knows of these nodes
-// no more. It is for a process that does the holder's work no longer, since another one leads: what was remembered grows old, and how the drains stand is for
-// that one to tell. The nodes stay as they are, and a pass that comes later begins with what is on them. It waits for the holder's passes that
-// are under way; if ctx ends before, its error is returned, and some of the drains may still be remembered.
+// Forget lets go of all that this process remembers of a holder's drains, as if it had been started anew, and tells
+// [Metrics] that it knows of these nodes no more. It is for a process that does the holder's work no longer, since
+// another one leads: what was remembered grows old, and how the drains stand is for that one to tell. The nodes stay
+// as they are, and a pass that comes later begins with what is on them. It waits for the holder's passes that are
+// under way; if ctx ends before, its error is returned, and some of the drains may still be remembered.
 func (d *Drainer) Forget(ctx context.Context, holder string) error {
 	if d == nil || d.registry == nil {
 		return option.NotMade("drain.Drainer.Forget", "drain.New")

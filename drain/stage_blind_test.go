@@ -158,6 +158,12 @@ func TestReconcileByKey(t *testing.T) {
 		wanted["n9"] = s.request("")
 		after, err := s.d.Reconcile(s.Context(), "n9")
 		s.checkNotFound("n9", after, err, reported[len(reported)-1])
+		wanted["n2"] = s.request("", func(r *drain.Request) { r.NodeUID = "another" })
+		_, err = s.d.Reconcile(s.Context(), "n2")
+		var gone *drain.NodeNotFoundError
+		if !errors.As(err, &gone) || gone.Node != "n2" || gone.UID != "another" || !strings.Contains(err.Error(), `"another"`) {
+			s.Errorf("a Node with another UID: got error %v, want a NodeNotFoundError that names the UID", err)
+		}
 		sink = errors.New("the object has changed")
 		if _, err := s.d.Reconcile(s.Context(), "n1"); !errors.Is(err, sink) {
 			s.Errorf("got error %v, want that of the sink", err)

@@ -271,3 +271,24 @@ func TestEndedContextStartsNoWrite(t *testing.T) {
 		}
 	})
 }
+
+// A request for a Node that does not exist yet asks for no time, and a watch names the Node when it comes.
+func TestNodeThatComesWakesItsRequest(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		woken := make(chan string, 10)
+		defer s.d.Watch(func(node string) { woken <- node })()
+		r := s.request("n9")
+		s.wants(s.pass(r), drain.Failed, drain.NodeNotFound, drain.OutcomeFailed)
+		s.c.AddNode("n9")
+		s.sleep(time.Second)
+		select {
+		case node := <-woken:
+			if node != "n9" {
+				t.Errorf("woken for %q, want n9", node)
+			}
+		default:
+			t.Error("got no word that the Node is there")
+		}
+		s.phase(r, time.Minute, drain.Drained)
+	})
+}

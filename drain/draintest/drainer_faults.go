@@ -85,7 +85,7 @@ func answerCases() []drainerCase {
 		{answered("a webhook", WebhookDenied(http.StatusForbidden)), drain.AdmissionDenied},
 		{answered("a webhook without a code", WebhookDenied(http.StatusBadRequest)), drain.AdmissionDenied},
 		{answered("RBAC", Forbidden()), drain.EvictionForbidden},
-		{answered("a namespace that goes", NamespaceGoing()), drain.NamespaceTerminating},
+		{answered("a namespace that goes", NamespaceGoing()), "NamespaceTerminating"},
 		{answered("a server that is overloaded", Overloaded(10*time.Second)), drain.ServerOverloaded},
 		{answered("a budget that is stale", BudgetStale()), drain.BudgetStale},
 		{answered("a budget that is contended", BudgetContended()), drain.BudgetContended},

@@ -26,6 +26,7 @@ type app struct {
 	out, errs *os.File
 	own       parts
 	exit      func(code int) // ends the process at the second Ctrl-C
+	id        runID
 }
 
 // policy returns the policy of the command line, with the program's own rules before those of the file.
@@ -95,7 +96,7 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 	now := time.Now()
 	set := drain.Set{SkipFailed: s.SkipFailed, LeaveOpen: s.LeaveOpen, NodeTimeout: s.NodeTimeout, MaxNodes: s.Max(), Request: drain.Request{
 		Holder: s.Holder.Name, Maintenance: cmp.Or(s.Maintenance, now.UTC().Format(time.RFC3339Nano)), Mode: drain.Drain, Policy: policy,
-		Run: thisRun().String(), TakeOver: a.takeOver(s.TakeOver),
+		Run: a.id.String(), TakeOver: a.takeOver(s.TakeOver),
 	}}
 	if s.Timeout > 0 {
 		set.Request.Deadline = now.Add(s.Timeout)
@@ -115,7 +116,7 @@ func (a *app) hold(ctx context.Context, s *settings.Hold) error {
 	now := time.Now()
 	set := drain.Set{Request: drain.Request{
 		Holder: s.Holder.Name, Maintenance: now.UTC().Format(time.RFC3339Nano), Mode: drain.Hold, HoldUntil: now.Add(s.For),
-		Policy: drain.Policy{Soak: s.Soak}, Run: thisRun().String(), TakeOver: a.takeOver(s.TakeOver),
+		Policy: drain.Policy{Soak: s.Soak}, Run: a.id.String(), TakeOver: a.takeOver(s.TakeOver),
 	}}
 	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set,
 		releaseAfter: s.ReleaseAfter})

@@ -107,7 +107,7 @@ func NewCommand(options ...Option) *cobra.Command {
 // newCommand makes the command, which writes to out and errs.
 func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	var s settings.Drain
-	a := &app{out: out, errs: errs, exit: os.Exit}
+	a := &app{out: out, errs: errs, exit: os.Exit, id: readRunID()}
 	for _, add := range options {
 		add(&a.own)
 	}

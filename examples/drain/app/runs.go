@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// A runID names a run of the command: HOST/PID/MACHINE-START. MACHINE is a hash of what tells one numbering of processes
-// from another, the boot and the PID namespace, and START is when the process started. By it another run on the same
-// machine knows whether this one lives, without a write to the API server.
+// A runID names a run of the command: HOST/PID/MACHINE-START. MACHINE is a hash of what tells one numbering of
+// processes from another, the boot and the PID namespace, and START is when the process started. By it another run on
+// the same machine knows whether this one lives, without a write to the API server.
 type runID struct {
 	host    string
 	pid     int
@@ -25,8 +25,8 @@ type runID struct {
 	start   string
 }
 
-// thisRun is the ID of this process.
-var thisRun = sync.OnceValue(func() runID {
+// readRunID returns the ID of this process.
+func readRunID() runID {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -39,7 +39,7 @@ var thisRun = sync.OnceValue(func() runID {
 		id.start = strconv.FormatInt(time.Now().UnixNano(), 36)
 	}
 	return id
-})
+}
 
 // String is the ID as a mark has it.
 func (id runID) String() string {
@@ -73,9 +73,9 @@ func processStart(pid int) (start string, ended bool) {
 	return fields[started], fields[state] == "Z" || fields[state] == "X"
 }
 
-// hasEnded reports whether it is known that the process has ended: it ran on this machine, since its last boot.
-func (id runID) hasEnded() bool {
-	here := thisRun()
+// hasEnded reports whether it is known that the process has ended: it ran on the machine of here,
+// since its last boot.
+func (id runID) hasEnded(here runID) bool {
 	if id.host != here.host || id.machine != here.machine {
 		return false
 	}
@@ -90,14 +90,14 @@ func (id runID) hasEnded() bool {
 	return ended || start != "" && start != id.start
 }
 
-// takeOver says which runs of the holder leave their nodes to this one: those that are known to have ended, and all where
-// the user says so. Each is told of once.
+// takeOver says which runs of the holder leave their nodes to this one: those that are known to have ended, and all
+// where the user says so. Each is told of once.
 func (a *app) takeOver(all bool) func(run string) bool {
 	var mu sync.Mutex
 	told := map[string]bool{}
 	return func(run string) bool {
 		id, ok := parseRunID(run)
-		ended := ok && id.hasEnded()
+		ended := ok && id.hasEnded(a.id)
 		if !ended && !all {
 			return false
 		}

@@ -52,7 +52,7 @@ func TestRunAfterAKilledOneGoesOn(t *testing.T) {
 
 // Whether a run has ended is known of one on this machine, and of no other.
 func TestRunsThatHaveEnded(t *testing.T) {
-	here := thisRun()
+	here := readRunID()
 	if parsed, ok := parseRunID(here.String()); !ok || parsed != here {
 		t.Errorf("got %+v, %v, want %+v", parsed, ok, here)
 	}
@@ -69,7 +69,7 @@ func TestRunsThatHaveEnded(t *testing.T) {
 		id   runID
 		want bool
 	}{{here, false}, {gone, true}, {reused, true}, {elsewhere, false}, {rebooted, false}} {
-		if got := c.id.hasEnded(); got != c.want {
+		if got := c.id.hasEnded(here); got != c.want {
 			t.Errorf("%s: got ended %v, want %v", c.id, got, c.want)
 		}
 	}

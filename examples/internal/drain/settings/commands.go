@@ -160,8 +160,8 @@ func (s *Hold) AddFlags(f *pflag.FlagSet) {
 
 // addTakeOver adds --take-over.
 func addTakeOver(f *pflag.FlagSet, takeOver *bool) {
-	f.BoolVar(takeOver, "take-over", false, "take nodes over from another run of this holder, which ends; without it they "+
-		"are taken over only from a run that has ended on this machine")
+	f.BoolVar(takeOver, "take-over", false, "take nodes over from another run of this holder, which ends; without it "+
+		"they are taken over only from a run that has ended on this machine")
 }
 
 // Validate says what is wrong with the values, all of it, as a [UsageError].
