@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/internal/option"
@@ -35,44 +37,21 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 	members := d.members(s)
 	after := todo.leaveOut(members, d.o.Now())
 	var errs []error
-	for {
+	for ctx.Err() == nil {
 		chosen := admit(members, slots(s), s.SkipFailed, s.Request.Mode)
-		errs = append(errs, cordonWaiting(ctx, d, s, members))
+		a, missing, err := keepWaiting(ctx, d, s, members, todo)
+		after = sooner(after, a)
+		if errs = append(errs, err); missing {
+			continue // which may stop the set before it begins the next node
+		}
 		if len(chosen) == 0 {
 			break
 		}
-		a, err := d.reconcileAll(ctx, s, chosen, todo)
+		a, err = d.reconcileAll(ctx, s, chosen, todo)
 		after = sooner(after, a)
 		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	return setStatus(members, s), after, errors.Join(errs...)
-}
-
-// cordonWaiting cordons the nodes of the set that wait for a place, so that no pod of another node of it moves to them.
-func cordonWaiting(ctx context.Context, d *Drainer, s Set, members []*member) error {
-	if s.LeaveOpen || s.Request.Mode != Drain || s.Request.Policy.OutsideWindow == UndoCordon {
-		return nil
-	}
-	var wg sync.WaitGroup
-	places := make(chan struct{}, setWorkers)
-	errs := make([]error, len(members))
-	for i, m := range members {
-		if m.status.Reason != reasonWaitingForSlot || d.hasEntry(m.node, s.Request, Cordon) || ctx.Err() != nil {
-			continue
-		}
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			r := s.Request
-			r.Node, r.Mode, r.Last, r.cordonFor = m.node, Cordon, nil, cordonAhead
-			_, _, errs[i] = d.ReconcileRequest(ctx, r)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // A member is one node of a set in a pass.
@@ -82,6 +61,7 @@ type member struct {
 	status  Status
 	begun   bool // has been cordoned for this maintenance, or may have been
 	visited bool // in this pass
+	closed  bool // waits for its turn, and carries the entry that closes it meanwhile
 }
 
 // ended reports whether the node will not change by itself, and so needs no place.
@@ -110,7 +90,12 @@ func (d *Drainer) members(s Set) []*member {
 			if st, ok := last[name]; ok && st.Maintenance == s.Request.Maintenance && st.Mode == s.Request.Mode {
 				m.status = st
 			}
-			m.begun = m.status.underWay() || d.hasEntry(name, s.Request, s.Request.Mode) || d.doubtful(name, s.Request)
+			entry := d.findEntry(name, s.Request)
+			m.begun = m.status.underWay() || entry.isOf(s.Request.Mode) || d.doubtful(name, s.Request)
+			m.closed = entry.isWaiting()
+			if node := d.registry.newest(d.o.Cache, name); node != nil && !m.begun {
+				m.status.NodeUID = node.UID
+			}
 			out = append(out, m)
 		}
 	}
@@ -122,20 +107,28 @@ func (s Status) underWay() bool {
 	return !s.Started.IsZero() && s.Phase != Pending && s.Phase != Released && s.Phase != Failed
 }
 
-// hasEntry reports whether the node carries the holder's entry for this maintenance, in one of these modes.
-func (d *Drainer) hasEntry(name string, r Request, modes ...Mode) bool {
+// findEntry returns the holder's entry for this maintenance on the node, nil if there is none.
+func (d *Drainer) findEntry(name string, r Request) *holder {
 	node := d.registry.newest(d.o.Cache, name)
 	if node == nil {
-		return false
+		return nil
 	}
 	m, err := markOf(node)
 	if err != nil {
-		return false
+		return nil
 	}
 	h := m.of(r.Holder)
-	ours := h != nil && !h.isOfOtherRun(r) && h.Maintenance == r.Maintenance
-	return ours && slices.Contains(modes, h.Mode) && h.Released.IsZero()
+	if h == nil || h.isOfOtherRun(r) || h.Maintenance != r.Maintenance || !h.Released.IsZero() {
+		return nil
+	}
+	return h
 }
+
+// isOf reports whether the entry is of that mode. One that closes a node which waits for its turn is of none.
+func (h *holder) isOf(mode Mode) bool { return h != nil && h.Mode == mode && !h.isWaiting() }
+
+// isWaiting reports whether the entry closes a node that waits for its turn in a set.
+func (h *holder) isWaiting() bool { return h != nil && h.Mode == Cordon && h.Waiting }
 
 // doubtful reports whether the node may have been cordoned for the drain: it keeps its place until that is known.
 func (d *Drainer) doubtful(name string, r Request) bool {
@@ -252,7 +245,9 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 			r.Node, r.NodeUID, r.Last = m.node, "", nil
 			if m.status.NodeUID != "" {
 				last := m.status
-				r.Last = &last
+				if r.Last = &last; !m.begun {
+					last.NodeUID = "" // the name stands: a Node that was made anew meanwhile is the one
+				}
 			}
 			if end := m.status.Started.Add(s.NodeTimeout); s.NodeTimeout > 0 && m.begun && !m.status.Started.IsZero() &&
 				(r.Deadline.IsZero() || end.Before(r.Deadline)) {
@@ -265,7 +260,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 			defer mu.Unlock()
 			m.visited = true
 			if st.NodeUID != "" || r.Last == nil || err == nil {
-				m.status = drainedIfGone(st)
+				m.status = drainedIfGone(st, m.status.NodeUID)
 			}
 			m.begun = m.status.underWay() || d.doubtful(m.node, s.Request)
 			after = sooner(after, a)
@@ -277,8 +272,9 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 }
 
 // drainedIfGone takes a Node that was there and is not any more for one that is drained. A name that never had a Node
-// has failed.
-func drainedIfGone(s Status) Status {
+// has failed. known is the UID that the set has seen.
+func drainedIfGone(s Status, known types.UID) Status {
+	s.NodeUID = cmp.Or(s.NodeUID, known)
 	if s.Mode != Drain || s.Phase != Failed || s.NodeUID == "" || s.Reason != NodeNotFound {
 		return s
 	}
@@ -312,7 +308,7 @@ func setStatus(members []*member, s Set) SetStatus {
 	}
 	if active, _, failed := standing(members, s.SkipFailed); failed != nil {
 		out.Reason, out.Message = failed.status.Reason, fmt.Sprintf("node %q: %s", failed.node, failed.status.Message)
-		out.Done = active == 0
+		out.Done = active == 0 && !slices.ContainsFunc(members, func(m *member) bool { return m.closed })
 	}
 	return out
 }

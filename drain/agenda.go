@@ -39,20 +39,33 @@ func (a *agenda) leaveOut(members []*member, now time.Time) time.Duration {
 	if a == nil {
 		return 0
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var after time.Duration
 	for _, m := range members {
-		due, known := a.due[m.node]
-		if !known || !m.begun || a.changes[m.node] != a.seen[m.node] || (!due.IsZero() && !now.Before(due)) {
+		if !m.begun {
 			continue
 		}
-		m.visited = true
-		if !due.IsZero() {
-			after = sooner(after, due.Sub(now))
-		}
+		wait, rests := a.rests(m.node, now)
+		m.visited = rests
+		after = sooner(after, wait)
 	}
 	return after
+}
+
+// rests reports whether the node needs no pass yet, and how soon it does; zero is not before it changes.
+func (a *agenda) rests(node string, now time.Time) (wait time.Duration, ok bool) {
+	if a == nil {
+		return 0, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	due, known := a.due[node]
+	if !known || a.changes[node] != a.seen[node] || (!due.IsZero() && !now.Before(due)) {
+		return 0, false
+	}
+	if due.IsZero() {
+		return 0, true
+	}
+	return due.Sub(now), true
 }
 
 // begin returns what done needs to know of the changes before a pass.

@@ -118,7 +118,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "MaxNodes is checked against a cache that is behind",
-			Func:    "(*Drainer).hasEntry",
+			Func:    "(*Drainer).findEntry",
 			Replace: "d.registry.newest(d.o.Cache, name)",
 			With:    "d.o.Cache.Node(name)",
 			Run:     "TestMaxNodesHolds",

@@ -174,7 +174,9 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 // status says why not. A node that is already this holder's keeps its time.
 func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	mine := p.mark.of(p.r.Holder)
-	if mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero() && (mine.Mode == h.Mode || h.Mode == Cordon) {
+	stands := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero() &&
+		(mine.Mode == h.Mode || h.Mode == Cordon)
+	if stands && (!mine.isWaiting() || p.r.cordonFor == cordonAhead) {
 		p.st.Started = mine.Since
 		return true, nil
 	}

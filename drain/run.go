@@ -23,8 +23,7 @@ const releaseTime = time.Minute
 // Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends
 // before the set is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses
 // as they were: no eviction starts after it has returned. Of nodes that this Drainer has not written for the
-// maintenance it asks the server whether an earlier process has. A set that stops at a failure gives back the nodes that
-// were cordoned and never had their turn. A pass that cannot run is tried again, at growing
+// maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing
 // intervals; SetStatus.Message has its error meanwhile. An invalid set is an error at once, and so is, within a second,
 // a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a crash, and the next process
 // goes on.
@@ -57,7 +56,7 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 			return st, terminal
 		}
 		if st.Done && err == nil {
-			return st, openWaiting(ctx, d, s, st)
+			return st, nil
 		}
 		failures++
 		if err == nil {
@@ -67,25 +66,6 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 			return d.restore(ctx, s, st)
 		}
 	}
-}
-
-// openWaiting gives back the nodes of a set that has stopped which were cordoned and never had their turn, within a
-// minute.
-func openWaiting(ctx context.Context, d *Drainer, s Set, st SetStatus) error {
-	if s.Request.Mode != Drain || s.LeaveOpen {
-		return nil
-	}
-	var names []string
-	for _, n := range st.Nodes {
-		if n.Phase == Pending && d.hasEntry(n.Node, s.Request, Cordon) {
-			names = append(names, n.Node)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, releaseTime)
-	defer cancel()
-	st.Nodes = slices.Clone(st.Nodes) // they stay as they are in the result
-	_, err := d.giveBack(ctx, s, st, names)
-	return err
 }
 
 // lastOf is the last status of a set, if there is one.
@@ -183,19 +163,11 @@ func (d *Drainer) giveBack(ctx context.Context, s Set, st SetStatus, names []str
 	}
 }
 
-// entryModes are the modes of the entries that a set writes.
-func entryModes(s Set) []Mode {
-	if s.LeaveOpen {
-		return []Mode{s.Request.Mode}
-	}
-	return []Mode{s.Request.Mode, Cordon}
-}
-
 // marked names the nodes of a set that are cordoned for it, as far as the last status or the cache know.
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		if n.underWay() || d.hasEntry(n.Node, s.Request, entryModes(s)...) {
+		if h := d.findEntry(n.Node, s.Request); n.underWay() || h.isOf(s.Request.Mode) || h.isWaiting() {
 			out = append(out, n.Node)
 		}
 	}
@@ -241,5 +213,6 @@ func (d *Drainer) begunOnServer(ctx context.Context, name string, s Set) (bool, 
 		return false, fmt.Errorf("making sure that nothing is on node %q: %w", name, err)
 	}
 	d.registry.wrote(d.o.Cache, node)
-	return d.hasEntry(name, s.Request, entryModes(s)...), nil
+	h := d.findEntry(name, s.Request)
+	return h.isOf(s.Request.Mode) || h.isWaiting(), nil
 }

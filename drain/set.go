@@ -4,6 +4,10 @@
 package drain
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,9 +27,8 @@ type Set struct {
 	MaxNodes intstr.IntOrString
 	// LeaveOpen leaves the nodes that wait for a place schedulable. Without it all nodes of a group are cordoned when the
 	// group starts, so that no pod moves to a node from which it has to move again. That is one write more for each of
-	// them. [Drainer.Run] opens them again if the set stops before their turn; a caller of ReconcileSet releases them. Set
-	// it for a set of all workers, and where nodes are given back one by one: pods need a place. A policy with
-	// OutsideWindow Undo leaves them open too.
+	// them. A set that stops before their turn opens them again before it is done. Set it for a set of all workers, and
+	// where nodes are given back one by one: pods need a place. A policy with OutsideWindow Undo leaves them open too.
 	LeaveOpen bool
 	// NodeTimeout, when set, bounds the drain of each node from its beginning, within Request.Deadline.
 	NodeTimeout time.Duration
@@ -46,4 +49,64 @@ type SetStatus struct {
 	// Reason and Message say why the set as a whole stands still, for example [Frozen].
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// waitingMode returns what a node of a drain needs that waits for its turn: a cordon, or the release of the one that it
+// carries; empty for nothing.
+func waitingMode(s Set, m *member) Mode {
+	open := s.LeaveOpen || s.Request.Policy.OutsideWindow == UndoCordon
+	turn := m.status.Reason == reasonWaitingForSlot
+	switch {
+	case s.Request.Mode != Drain || m.begun || m.visited || m.ended():
+		return ""
+	case turn && !open && !m.closed:
+		return Cordon
+	case m.closed && (m.status.Reason == reasonSetStopped || open && (turn || m.status.Reason == reasonWaitingForGroup)):
+		return Release
+	}
+	return ""
+}
+
+// keepWaiting closes the nodes of the set that wait for a place, so that no pod of another node of it moves to them, and
+// opens those that wait no longer. It returns when one of them wants another pass, and whether a name has turned out to
+// have no Node. A node that can't be closed is tried again at its own time, beside the others.
+func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo *agenda) (
+	after time.Duration, missing bool, err error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	places := make(chan struct{}, setWorkers)
+	for _, m := range members {
+		mode := waitingMode(s, m)
+		if mode == "" || ctx.Err() != nil {
+			continue
+		}
+		if wait, rests := todo.rests(m.node, d.o.Now()); rests {
+			after = sooner(after, wait)
+			continue
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			r := s.Request
+			r.Node, r.Mode, r.Last, r.cordonFor = m.node, mode, nil, cordonAhead
+			r.Policy.Soak = 0
+			begin := todo.begin(m.node)
+			st, a, failure := d.ReconcileRequest(ctx, r)
+			mu.Lock()
+			defer mu.Unlock()
+			after, err = sooner(after, a), errors.Join(err, terminalOf(failure))
+			if m.closed = d.findEntry(m.node, r).isWaiting(); mode == Release || !m.closed {
+				todo.done(m.node, begin, d.o.Now(), a)
+			}
+			switch {
+			case st.Reason == NodeNotFound:
+				st.Mode, missing = s.Request.Mode, true
+				m.status = drainedIfGone(st, m.status.NodeUID)
+			case failure != nil:
+				m.status.Message = fmt.Sprintf("%s; its %s failed: %v", m.status.Message, mode, failure)
+			}
+		})
+	}
+	wg.Wait()
+	return after, missing, err
 }
