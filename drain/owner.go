@@ -18,6 +18,15 @@ func (h *holder) isOfOtherRun(r Request) bool {
 	return h != nil && h.Run != "" && r.Run != "" && h.Run != r.Run
 }
 
+// covers reports whether the entry is what a request for that mode wants. A cordon that is asked for by itself is not
+// one that a set has set ahead of a node's turn: it outlives the set.
+func (h *holder) covers(mode Mode, purpose cordonPurpose) bool {
+	if h.isWaiting() && purpose != cordonAhead {
+		return false
+	}
+	return h.Mode == mode || mode == Cordon
+}
+
 // hasEnded reports whether its run does nothing more with the node.
 func (h *holder) hasEnded(now time.Time) bool {
 	return !h.Released.IsZero() || !h.Drained.IsZero() || h.Mode == Hold && !now.Before(h.Until)
@@ -35,23 +44,33 @@ func findOwner(now *holder, known *mark, r Request, at time.Time) (owner *holder
 	if r.Mode == Release || now == nil || !now.Released.IsZero() {
 		return nil, reasonNone
 	}
-	var had *holder
-	if known != nil && !known.Holders[0].isOfOtherRun(r) && known.Holders[0].Maintenance == r.Maintenance {
-		had = &known.Holders[0]
-	}
-	switch {
-	case now.isOfOtherRun(r) && had != nil:
-		return now, Superseded
-	case now.isOfOtherRun(r) && !now.hasEnded(at) && (r.TakeOver == nil || !r.TakeOver(now.Run)):
-		return now, HeldByOtherRun
-	case had == nil:
+	had := hadBefore(known, r)
+	if now.isOfOtherRun(r) {
+		switch {
+		case had != nil:
+			return now, Superseded
+		case !now.hasEnded(at) && (r.TakeOver == nil || !r.TakeOver(now.Run)):
+			return now, HeldByOtherRun
+		}
 		return nil, reasonNone
 	}
-	modeChanged := had.Mode == r.Mode && r.Mode != Cordon && now.Mode != r.Mode && now.Mode != Cordon
-	if now.Maintenance != r.Maintenance || modeChanged {
+	if had != nil && (now.Maintenance != r.Maintenance || isTakenByMode(had, now, r.Mode)) {
 		return now, Superseded
 	}
 	return nil, reasonNone
+}
+
+// hadBefore returns the entry of this run and maintenance that the process has seen as its own, nil if there was none.
+func hadBefore(known *mark, r Request) *holder {
+	if known == nil || known.Holders[0].isOfOtherRun(r) || known.Holders[0].Maintenance != r.Maintenance {
+		return nil
+	}
+	return &known.Holders[0]
+}
+
+// isTakenByMode reports whether another process has put a hold in place of the request's drain, or the other way.
+func isTakenByMode(had, now *holder, mode Mode) bool {
+	return had.Mode == mode && mode != Cordon && now.Mode != mode && now.Mode != Cordon
 }
 
 // takeOver makes a node that another run has left, or is made to leave, this run's: a drain or hold of the same

@@ -174,17 +174,30 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 // status says why not. A node that is already this holder's keeps its time.
 func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	mine := p.mark.of(p.r.Holder)
-	stands := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero() &&
-		(mine.Mode == h.Mode || h.Mode == Cordon)
-	if stands && (!mine.isWaiting() || p.r.cordonFor == cordonAhead) {
+	same := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
+	if same && mine.covers(h.Mode, p.r.cordonFor) {
 		p.st.Started = mine.Since
 		return true, nil
 	}
 	// A drain or hold of a node that waits for it takes nothing from another run.
-	follows := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Mode == Cordon && mine.Released.IsZero()
+	follows := same && mine.Mode == Cordon
 	if !follows && waitForRivals(p, mine) {
 		return false, nil
 	}
+	h = completeEntry(h, p.r, mine, p.now)
+	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
+	if ok, err := writeEntry(ctx, p, h); !ok {
+		return false, err
+	}
+	if !follows {
+		p.memory.entries.recordWrite(p.now)
+	}
+	p.st.Started = h.Since
+	return true, nil
+}
+
+// writeEntry writes the mark with the entry, and the cordon. It reports whether both are on the node.
+func writeEntry(ctx context.Context, p *pass, h holder) (bool, error) {
 	var others map[string]*string
 	if p.r.annotate != nil {
 		var ok bool
@@ -192,8 +205,6 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 			return false, nil
 		}
 	}
-	h = completeEntry(h, p.r, mine, p.now)
-	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	if !p.node.Spec.Unschedulable { // what is there now came while the node was open
 		p.memory.returns.look(p.d.o.Cache.Pods(p.node.Name), true)
 	}
@@ -206,17 +217,12 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		c.mark.Unschedulable = before
 	}
 	c.annotations = others
-	ok, err := p.write(ctx, c)
-	if !ok {
+	if ok, err := p.write(ctx, c); !ok {
 		return false, err
 	}
 	if p.mark.of(p.r.Holder) == nil {
 		return false, p.unmarked(ctx, before)
 	}
-	if !follows {
-		p.memory.entries.recordWrite(p.now)
-	}
-	p.st.Started = h.Since
 	return true, nil
 }
 

@@ -71,14 +71,7 @@ func TestRunsOfOneHolderDoNotFight(t *testing.T) {
 								if len(s.c.Log(draintest.Delete)) > 0 {
 									return // what was announced has come
 								}
-								switch {
-								case i > 0 && (st.Phase != drain.Failed || st.Reason != drain.HeldByOtherRun):
-									t.Fatalf("run %d: got %s, want it refused", i, stageLine(st))
-								case i > 0 && !strings.Contains(st.Message, first):
-									t.Fatalf("run %d: got the message %q, want the first run and since when", i, st.Message)
-								case i == 0 && !st.Started.Equal(began):
-									t.Fatalf("the first run: got it started at %s, want %s", st.Started, began)
-								}
+								s.wantRefusedOrOn(i, st, first, began)
 							}
 							s.sleep(3 * time.Second)
 						}
@@ -90,6 +83,19 @@ func TestRunsOfOneHolderDoNotFight(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// wantRefusedOrOn checks that the first of some runs goes on, and that the others are told of it.
+func (s *stageTest) wantRefusedOrOn(i int, st drain.Status, first string, began time.Time) {
+	s.Helper()
+	switch {
+	case i > 0 && (st.Phase != drain.Failed || st.Reason != drain.HeldByOtherRun):
+		s.Fatalf("run %d: got %s, want it refused", i, stageLine(st))
+	case i > 0 && !strings.Contains(st.Message, first):
+		s.Fatalf("run %d: got the message %q, want the first run and since when", i, st.Message)
+	case i == 0 && !st.Started.Equal(began):
+		s.Fatalf("the first run: got it started at %s, want %s", st.Started, began)
 	}
 }
 
