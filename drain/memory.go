@@ -78,7 +78,7 @@ type attempt struct {
 	answer Answer
 	until  time.Time
 	tries  int
-	first  time.Time // when the server first gave an answer that was not an acceptance
+	first  time.Time // when the server first refused, or had left some evictions without an answer
 	last   time.Time // when the last one came
 	sent   podState  // what was known when the request was sent
 }
@@ -202,7 +202,8 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 func (m *memory) noteRefusal(uid types.UID, a Answer, now time.Time) {
 	last := m.attempts[uid]
 	last.answer, last.last, last.until = a, now, time.Time{}
-	if last.first.IsZero() && a.Code != 0 && a.Verdict != verdictOverloaded {
+	asked := a.Code != 0 || last.tries+1 >= unansweredTries
+	if last.first.IsZero() && asked && a.Verdict != verdictOverloaded {
 		last.first = now
 	}
 	m.attempts[uid] = last

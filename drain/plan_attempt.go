@@ -20,6 +20,10 @@ import (
 // the eviction for a signal gets that long to show that it is at work.
 const askedFor = 10 * time.Second
 
+// unansweredTries is after how many evictions without any answer a pod counts as asked: a step past evictions must come
+// also where their answers are lost for good.
+const unansweredTries = 3
+
 // How long after a refused eviction a pod whose budget allows none is asked about again, while nothing changes:
 // doubling from the first to the last.
 const (

@@ -111,6 +111,23 @@ func TestLadderIsAnnouncedAndThenClimbed(t *testing.T) {
 	}
 }
 
+// R-DR-03, R-DR-16: a deletion that was announced comes also where no eviction is ever answered, after three of them.
+func TestDeletionComesWhereEvictionsGetNoAnswer(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.web("web", 1, "n1")
+		s.sleep(time.Second)
+		s.c.Faults(draintest.Always(draintest.Evict, draintest.TimeoutBefore(10*time.Second)))
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: 2 * time.Second, Step: drain.StepDelete}}
+		})
+		s.wants(s.phase(r, 30*time.Minute, drain.Drained), drain.Drained, "", drain.OutcomeForced)
+		deleted := s.c.Log(draintest.Delete)
+		if asked := s.evictions(); len(asked) < 3 || len(deleted) != 1 || deleted[0].Started.Sub(asked[2].Answered) < 10*time.Second {
+			t.Errorf("got evictions %v, deletions %v, want three evictions, and one deletion 10 s later", asked, deleted)
+		}
+	})
+}
+
 // R-DR-03: no pod is deleted before the server has refused its eviction, and then had 10 s for an operator to act on
 // that. It holds for a budget that may allow again as well, and for a pod that the policy protects.
 func TestNoDeletionBeforeAnEviction(t *testing.T) {
