@@ -92,7 +92,7 @@ func (d *Drainer) members(s Set) []*member {
 			}
 			entry := d.findEntry(name, s.Request)
 			m.begun = m.status.underWay() || entry.isOf(s.Request.Mode) || d.doubtful(name, s.Request)
-			m.closed = entry.isWaiting()
+			m.closed = entry.isOf(modeWaiting)
 			if node := d.registry.newest(d.o.Cache, name); node != nil && !m.begun {
 				m.status.NodeUID = node.UID
 			}
@@ -124,11 +124,8 @@ func (d *Drainer) findEntry(name string, r Request) *holder {
 	return h
 }
 
-// isOf reports whether the entry is of that mode. One that closes a node which waits for its turn is of none.
-func (h *holder) isOf(mode Mode) bool { return h != nil && h.Mode == mode && !h.isWaiting() }
-
-// isWaiting reports whether the entry closes a node that waits for its turn in a set.
-func (h *holder) isWaiting() bool { return h != nil && h.Mode == Cordon && h.Waiting }
+// isOf reports whether the entry is of that mode.
+func (h *holder) isOf(mode Mode) bool { return h != nil && h.Mode == mode }
 
 // doubtful reports whether the node may have been cordoned for the drain: it keeps its place until that is known.
 func (d *Drainer) doubtful(name string, r Request) bool {

@@ -44,15 +44,15 @@ func (a *agenda) leaveOut(members []*member, now time.Time) time.Duration {
 		if !m.begun {
 			continue
 		}
-		wait, rests := a.rests(m.node, now)
+		wait, rests := a.mayRest(m.node, now)
 		m.visited = rests
 		after = sooner(after, wait)
 	}
 	return after
 }
 
-// rests reports whether the node needs no pass yet, and how soon it does; zero is not before it changes.
-func (a *agenda) rests(node string, now time.Time) (wait time.Duration, ok bool) {
+// mayRest reports whether the node needs no pass yet, and how soon it does; zero is not before it changes.
+func (a *agenda) mayRest(node string, now time.Time) (wait time.Duration, ok bool) {
 	if a == nil {
 		return 0, false
 	}

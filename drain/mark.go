@@ -41,8 +41,6 @@ type holder struct {
 	Run         string    `json:"run,omitempty"` // see Request.Run
 	Mode        Mode      `json:"mode"`
 	Since       time.Time `json:"since"`
-	// Waiting: a cordon that the set of its maintenance has set ahead of the node's turn, and takes off if that never comes.
-	Waiting bool `json:"waiting,omitempty"`
 	// Drained latches the result; Forced says that budgets were passed on the way.
 	Drained time.Time `json:"drained,omitzero"`
 	Forced  bool      `json:"forced,omitempty"`
@@ -134,7 +132,6 @@ func completeEntry(h holder, r Request, earlier *holder, now time.Time) holder {
 	if h.Mode == Drain {
 		h.Hooks = r.Policy.responders()
 	}
-	h.Waiting = h.Mode == Cordon && r.cordonFor == cordonAhead
 	if earlier != nil { // a freeze stands until Resume
 		h.OutOfService, h.Frozen, h.extra = earlier.OutOfService, earlier.Frozen, earlier.extra
 	}

@@ -18,14 +18,14 @@ func (h *holder) isOfOtherRun(r Request) bool {
 	return h != nil && h.Run != "" && r.Run != "" && h.Run != r.Run
 }
 
-// covers reports whether the entry is what a request for that mode wants. A cordon that is asked for by itself is not
-// one that a set has set ahead of a node's turn: it outlives the set.
-func (h *holder) covers(mode Mode, purpose cordonPurpose) bool {
-	if h.isWaiting() && purpose != cordonAhead {
-		return false
-	}
-	return h.Mode == mode || mode == Cordon
+// coversMode reports whether the entry is what a request for that mode wants. A cordon that is asked for by itself is
+// more than one that a set has set ahead of a node's turn: it outlives the set.
+func (h *holder) coversMode(mode Mode) bool {
+	return h.Mode == mode || mode == modeWaiting || mode == Cordon && h.Mode != modeWaiting
 }
+
+// leavesPods reports whether an entry of that mode cordons the node and does nothing more.
+func (m Mode) leavesPods() bool { return m == Cordon || m == modeWaiting }
 
 // hasEnded reports whether its run does nothing more with the node.
 func (h *holder) hasEnded(now time.Time) bool {
@@ -70,7 +70,7 @@ func hadBefore(known *mark, r Request) *holder {
 
 // isTakenByMode reports whether another process has put a hold in place of the request's drain, or the other way.
 func isTakenByMode(had, now *holder, mode Mode) bool {
-	return had.Mode == mode && mode != Cordon && now.Mode != mode && now.Mode != Cordon
+	return had.Mode == mode && !mode.leavesPods() && now.Mode != mode && !now.Mode.leavesPods()
 }
 
 // takeOver makes a node that another run has left, or is made to leave, this run's: a drain or hold of the same

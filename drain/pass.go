@@ -153,12 +153,17 @@ func (p *pass) nodeGone(ctx context.Context) error {
 // cordonOnly enters the holder and leaves the pods alone.
 func (p *pass) cordonOnly(ctx context.Context) error {
 	mode := Cordon
-	if p.r.cordonFor == cordonAhead && !p.wouldBegin() {
-		p.st.Phase = Pending
-		return nil
-	}
-	if p.r.cordonFor == cordonAndDrain && p.wouldBegin() {
-		mode = Drain // which saves the write at its beginning
+	switch p.r.cordonFor {
+	case cordonAhead:
+		if !p.wouldBegin() {
+			p.st.Phase = Pending
+			return nil
+		}
+		mode = modeWaiting
+	case cordonAndDrain:
+		if p.wouldBegin() {
+			mode = Drain // which saves the write at its beginning
+		}
 	}
 	if ok, err := p.enter(ctx, holder{Mode: mode}); !ok {
 		return err
@@ -175,12 +180,12 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	mine := p.mark.of(p.r.Holder)
 	same := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
-	if same && mine.covers(h.Mode, p.r.cordonFor) {
+	if same && mine.coversMode(h.Mode) {
 		p.st.Started = mine.Since
 		return true, nil
 	}
 	// A drain or hold of a node that waits for it takes nothing from another run.
-	follows := same && mine.Mode == Cordon
+	follows := same && mine.Mode.leavesPods()
 	if !follows && waitForRivals(p, mine) {
 		return false, nil
 	}

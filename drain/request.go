@@ -33,7 +33,8 @@ type Request struct {
 	NodeUID types.UID
 	// Holder names who asks, the same over restarts, and different from every other actor: "rollout/kernel-6.12".
 	Holder string
-	// Maintenance identifies this maintenance of the node. Drained is latched for it: a new ID drains anew.
+	// Maintenance identifies this maintenance of the node. Drained is latched for it: a new ID drains anew. A Drain and a
+	// Hold need it.
 	Maintenance string
 	// Run names the run of a program that asks, the same as long as it lives and never again: two runs then never drain a
 	// node for one holder at the same time. The second one is [Failed] for [HeldByOtherRun]; where it takes over, the
@@ -67,6 +68,9 @@ type beginning struct {
 	// annotate says which other annotations change with the write that enters the holder: see [NodeDrainer.CordonWith].
 	annotate func(annotations map[string]string) (change map[string]*string, ok bool)
 }
+
+// modeWaiting is that of an entry which closes a node that waits for its turn in a set. No request asks for it.
+const modeWaiting Mode = "Waiting"
 
 // A cordonPurpose is what a [Cordon] leads to.
 type cordonPurpose uint8

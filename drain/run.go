@@ -167,7 +167,7 @@ func (d *Drainer) giveBack(ctx context.Context, s Set, st SetStatus, names []str
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		if h := d.findEntry(n.Node, s.Request); n.underWay() || h.isOf(s.Request.Mode) || h.isWaiting() {
+		if h := d.findEntry(n.Node, s.Request); n.underWay() || h.isOf(s.Request.Mode) || h.isOf(modeWaiting) {
 			out = append(out, n.Node)
 		}
 	}
@@ -214,5 +214,5 @@ func (d *Drainer) begunOnServer(ctx context.Context, name string, s Set) (bool, 
 	}
 	d.registry.wrote(d.o.Cache, node)
 	h := d.findEntry(name, s.Request)
-	return h.isOf(s.Request.Mode) || h.isWaiting(), nil
+	return h.isOf(s.Request.Mode) || h.isOf(modeWaiting), nil
 }

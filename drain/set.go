@@ -67,8 +67,8 @@ func waitingMode(s Set, m *member) Mode {
 	return ""
 }
 
-// keepWaiting closes the nodes of the set that wait for a place, so that no pod of another node of it moves to them, and
-// opens those that wait no longer. It returns when one of them wants another pass, and whether a name has turned out to
+// keepWaiting closes the nodes of the set that wait for a place, so that no pod of another node of it moves to them,
+// and opens those that wait no longer. It returns when one of them wants another pass, and whether a name has turned out to
 // have no Node. A node that can't be closed is tried again at its own time, beside the others.
 func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo *agenda) (
 	after time.Duration, missing bool, err error) {
@@ -80,7 +80,7 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 		if mode == "" || ctx.Err() != nil {
 			continue
 		}
-		if wait, rests := todo.rests(m.node, d.o.Now()); rests {
+		if wait, rests := todo.mayRest(m.node, d.o.Now()); rests {
 			after = sooner(after, wait)
 			continue
 		}
@@ -95,7 +95,7 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 			mu.Lock()
 			defer mu.Unlock()
 			after, err = sooner(after, a), errors.Join(err, terminalOf(failure))
-			if m.closed = d.findEntry(m.node, r).isWaiting(); mode == Release || !m.closed {
+			if m.closed = d.findEntry(m.node, r).isOf(modeWaiting); mode == Release || !m.closed {
 				todo.done(m.node, begin, d.o.Now(), a)
 			}
 			switch {

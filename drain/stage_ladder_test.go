@@ -122,7 +122,8 @@ func TestDeletionComesWhereEvictionsGetNoAnswer(t *testing.T) {
 		})
 		s.wants(s.phase(r, 30*time.Minute, drain.Drained), drain.Drained, "", drain.OutcomeForced)
 		deleted := s.c.Log(draintest.Delete)
-		if asked := s.evictions(); len(asked) < 3 || len(deleted) != 1 || deleted[0].Started.Sub(asked[2].Answered) < 10*time.Second {
+		asked := s.evictions()
+		if len(asked) < 3 || len(deleted) != 1 || deleted[0].Started.Sub(asked[2].Answered) < 10*time.Second {
 			t.Errorf("got evictions %v, deletions %v, want three evictions, and one deletion 10 s later", asked, deleted)
 		}
 	})

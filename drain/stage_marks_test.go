@@ -24,6 +24,8 @@ func TestNamesThatAMarkCannotKeepAreRefused(t *testing.T) {
 		"maintenance": func(r *drain.Request) { r.Maintenance = "\xc3(" },
 	} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
+			unnamed := s.request("n1", func(r *drain.Request) { r.Maintenance = "" })
+			wantErrors(t, unnamed.Validate(), "maintenance")
 			r := s.request("n1", change)
 			wantErrors(t, r.Validate(), field)
 			wantErrors(t, drain.Set{Request: r, Groups: [][]string{{"n1"}}}.Validate(), field)

@@ -56,7 +56,8 @@ func TestStoppedSetOpensWhatItHasClosed(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.finishing()
 		s.phase(s.request("n3", func(r *drain.Request) { r.Mode = drain.Cordon }), time.Minute, drain.Cordoned)
-		st := s.reconcileSet(drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2", "n3"}}, NodeTimeout: time.Minute})
+		set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2", "n3"}}, NodeTimeout: time.Minute}
+		st := s.reconcileSet(set)
 		s.wants(st.Nodes[1], drain.Pending, "SetStopped", "")
 		s.clean("n2")
 		if !s.c.LiveNode("n3").Spec.Unschedulable {
@@ -103,8 +104,8 @@ func TestLeaveOpenOpensWhatAnEarlierProcessClosed(t *testing.T) {
 	})
 }
 
-// R-DR-20, R-DR-15: a node that can't be closed while it waits holds up none that drains, is asked about seldom, and the
-// status says why it is open.
+// R-DR-20, R-DR-15: a node that can't be closed while it waits holds up none that drains, is asked about seldom, and
+// the status says why it is open.
 func TestNodeThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		s.c.AddNode("spare")

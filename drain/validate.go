@@ -115,6 +115,9 @@ func (f *fieldErrors) request(at string, r *Request) {
 		f.add(at+"holder", "is empty, want a name for who asks, the same over restarts and different from every other actor")
 	}
 	f.name(at+"holder", r.Holder)
+	if r.Maintenance == "" && (r.Mode == Drain || r.Mode == Hold) {
+		f.add(at+"maintenance", "is empty, want an ID that no other maintenance of the node has: Drained is latched for it")
+	}
 	f.name(at+"maintenance", r.Maintenance)
 	f.name(at+"run", r.Run)
 	modes := []string{string(Cordon), string(Drain), string(Hold), string(Release)}
