@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/examples/agent/app"
+	"github.com/belayproject/belay/lkg"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
@@ -46,6 +49,42 @@ func ExampleNewCommand() {
 		return
 	}
 	c := app.NewCommand(app.WithUpdater("acme", updater), app.WithValidator(fewPods{}))
+	c.SetArgs([]string{"check", file})
+	err = c.Execute()
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	fmt.Println(err)
+	// Output: maxPods must be at most 110
+}
+
+// lines is a codec of a fleet whose objects hold "name: number" lines and no YAML document of a kubelet.
+type lines struct{}
+
+func (lines) Decode(key string, o configsync.Object) (*app.Config, lkg.Limits, error) {
+	c := &app.Config{}
+	for line := range strings.Lines(string(o.Data[key])) {
+		if _, err := fmt.Sscanf(line, "pods: %d", &c.MaxPods); err != nil {
+			return nil, lkg.Limits{}, fmt.Errorf("%s: want lines such as \"pods: 110\"", key)
+		}
+	}
+	return c, lkg.Limits{}, nil
+}
+
+// An agent whose configs are in the fleet's own format.
+func ExampleWithCodec() {
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "kubelet.conf")
+	if err := os.WriteFile(file, []byte("pods: 200\n"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := app.NewCommand(app.WithCodec(lines{}), app.WithValidator(fewPods{}))
 	c.SetArgs([]string{"check", file})
 	err = c.Execute()
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
