@@ -75,7 +75,11 @@ func (d *Drainer) dryRun(ctx context.Context, policy Policy, nodes []string) (Sn
 		if slices.Contains(nodes[:i], name) {
 			return Snapshot{}, fmt.Errorf("node %q is named twice", name)
 		}
-		views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
+		v := NodeView{Node: node, Pods: d.o.Cache.Pods(name)}
+		if err := findPodResponders(ctx, d, policy, &v); err != nil {
+			return Snapshot{}, err
+		}
+		views = append(views, v)
 	}
 	return d.snapshotOf(policy, views...)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -76,7 +77,7 @@ func (p *pass) askHooks(ctx context.Context) bool {
 // askHook asks one responder. A responder that fails gives no sign of life, and is given up like one that is silent.
 func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemory {
 	if h.request.Responder != pod.Hook {
-		h = hookMemory{state: HookState{Responder: pod.Hook, Progress: HookAsked, LastBeat: p.now}}
+		h = hookMemory{state: HookState{Responder: pod.Hook, Progress: HookAsked, LastBeat: p.now, Since: p.now}}
 	}
 	h.request = HookRequest{Pod: pod.PodRef, Node: p.node.Name, Holder: p.r.Holder, Maintenance: p.r.Maintenance, Responder: pod.Hook}
 	h.asked = p.now
@@ -90,20 +91,83 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	if answer.Beat != h.beat || answer.Progress != h.state.Progress {
 		h.state.LastBeat, h.beat = p.now, answer.Beat
 	}
+	if !answer.Since.IsZero() && answer.Since.Before(h.state.Since) {
+		h.state.Since = answer.Since
+	}
+	if answer.Progress == HookDeclined && h.state.Progress != HookDeclined {
+		p.event(corev1.EventTypeWarning, "ResponderDeclined",
+			fmt.Sprintf("pod %s leaves without responder %q: %s", pod.PodRef, pod.Hook, answer.Message))
+	}
 	h.state.Progress, h.state.Message = answer.Progress, answer.Message
 	return h
 }
 
+// findResponders asks each PodResponder which of the pods wait for it. Of two that find a pod, the first by name counts.
+func findResponders(
+	ctx context.Context, known map[string]Responder, node string, pods []*corev1.Pod,
+) (map[types.UID]string, error) {
+	found := map[types.UID]string{}
+	var refs []PodRef
+	for _, name := range sortedKeys(known) {
+		finder, ok := known[name].(PodResponder)
+		if !ok {
+			continue
+		}
+		if refs == nil {
+			refs = leavingRefs(pods)
+		}
+		if len(refs) == 0 {
+			break
+		}
+		uids, err := finder.FindPods(ctx, node, refs)
+		if err != nil {
+			return nil, fmt.Errorf("asking responder %q which pods of node %q wait for it: %w", name, node, err)
+		}
+		for uid := range uids {
+			if found[uid] == "" && uids[uid] {
+				found[uid] = name
+			}
+		}
+	}
+	return found, nil
+}
+
+// leavingRefs names the pods that a drain may still have to evict.
+func leavingRefs(pods []*corev1.Pod) []PodRef {
+	var refs []PodRef
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && !podIsMirror(pod) && !podFinished(pod) {
+			refs = append(refs, refOf(pod))
+		}
+	}
+	return refs
+}
+
+// findPodResponders completes a view with the pods that a PodResponder finds, unless the policy leaves that without
+// effect.
+func findPodResponders(ctx context.Context, d *Drainer, policy Policy, v *NodeView) error {
+	if policy.IgnorePodLabels {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookEvery)
+	defer cancel()
+	var err error
+	v.Responders, err = findResponders(ctx, d.o.Responders, v.Node.Name, v.Pods)
+	return err
+}
+
 // namedHooks notes the responders that the pods on the node or the rules of the drain name, for its release: which of them were asked, and
 // about which pods, may be known to an earlier process alone, and to take back what was not asked does no harm.
-func (p *pass) namedHooks(mine holder) {
+func (p *pass) namedHooks(ctx context.Context, mine holder) {
 	if mine.Mode != Drain || p.memory.named || len(p.d.o.Responders) == 0 {
 		return
 	}
 	p.memory.named = true
 	pl := newPlanner(&Snapshot{}, &p.r.Policy, p.now)
-	for _, pod := range p.d.o.Cache.Pods(p.node.Name) {
-		names := mine.Hooks
+	pods := p.d.o.Cache.Pods(p.node.Name)
+	found := foundOrAll(ctx, p.d.o.Responders, p.node.Name, pods)
+	for _, pod := range pods {
+		names := slices.Concat(mine.Hooks, found[pod.UID])
 		if b := pl.behaviorOf(pod); b.kind == BehaviorHook && b.invalid == "" {
 			names = append(slices.Clone(names), b.hooks...)
 		}
@@ -111,6 +175,29 @@ func (p *pass) namedHooks(mine holder) {
 			p.memory.takeBack(HookRequest{Pod: refOf(pod), Node: p.node.Name, Holder: p.r.Holder, Maintenance: mine.Maintenance, Responder: name})
 		}
 	}
+}
+
+// foundOrAll names the PodResponders that may have been asked about each pod: where they cannot say, all of them.
+func foundOrAll(ctx context.Context, known map[string]Responder, node string, pods []*corev1.Pod) map[types.UID][]string {
+	ctx, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
+	out := map[types.UID][]string{}
+	found, err := findResponders(ctx, known, node, pods)
+	for uid, name := range found {
+		out[uid] = []string{name}
+	}
+	if err == nil {
+		return out
+	}
+	for _, name := range sortedKeys(known) {
+		if _, ok := known[name].(PodResponder); !ok {
+			continue
+		}
+		for _, pod := range pods {
+			out[pod.UID] = append(out[pod.UID], name)
+		}
+	}
+	return out
 }
 
 // responders names those that the rules of a policy ask, each once.

@@ -114,6 +114,16 @@ type Responder interface {
 	Cancel(ctx context.Context, request HookRequest) error
 }
 
+// A PodResponder is a [Responder] that finds its pods by itself. No rule and no annotation has to name it: the pods that
+// it finds wait for it unless a rule with a Behavior matches them, and are asked only when nothing but their budget is
+// left to keep them on the node. One that is silent for 25 minutes is given up. Package drain/kube has one.
+type PodResponder interface {
+	Responder
+	// FindPods returns the UIDs of those pods that wait for this responder. It may be called in each pass over the node.
+	// After an error nothing is evicted in that pass.
+	FindPods(ctx context.Context, node string, pods []PodRef) (map[types.UID]bool, error)
+}
+
 // A HookRequest asks a responder to evacuate a pod.
 type HookRequest struct {
 	Pod         PodRef
@@ -130,6 +140,9 @@ type HookAnswer struct {
 	// Drainer sees it, so that nobody's clock is compared.
 	Beat    string
 	Message string
+	// Since is when the request was first made, where that is on record: before the process began, for example. The
+	// steps of the escalation count from it. Zero means the first call of Respond in this process.
+	Since time.Time
 }
 
 // A HookProgress is how far a responder has come.
@@ -149,6 +162,7 @@ type HookState struct {
 	Progress  HookProgress // its answer
 	Message   string
 	LastBeat  time.Time // when its sign of life last changed, or it was first asked, by the Drainer's clock
+	Since     time.Time // when it was first asked
 }
 
 // A Recorder takes events. The recorder of k8s.io/client-go/tools/events is one. A note has at most 1,024 bytes, which

@@ -151,6 +151,7 @@ func (n *nodePass) finish() NodePlan {
 		w := &n.work[i]
 		n.announce(w)
 		n.confine(w)
+		addHookNote(n, w)
 		plan.Pods[i] = w.PodPlan
 		plan.Counts.add(&w.PodPlan)
 	}

@@ -3,11 +3,78 @@
 
 package drain
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// foundSilence is how long a PodResponder may give no sign of life. It is longer than the 20 minutes of the Eviction
+// API, after which the next responder of a pod has its turn.
+const foundSilence = 25 * time.Minute
+
+// addFound has the pod wait for the PodResponder that found it, unless a rule says what happens to the pod.
+func (b *planBehavior) addFound(name string) {
+	if name == "" || b.byRule || b.kind != "" && b.kind != BehaviorEvict {
+		return
+	}
+	b.found, b.hooks, b.deadline = true, []string{name}, cmp.Or(b.deadline, foundSilence)
+}
+
+// asksHooks reports whether responders are asked before the pod is evicted.
+func (b *planBehavior) asksHooks() bool {
+	return b.invalid == "" && (b.kind == BehaviorHook || b.found)
+}
+
+// isKeptFrom reports whether the pod must not be shown to the responder that found it: the eviction that it asks for
+// would lose what the policy protects. A step that is due would lose it all the same.
+func isKeptFrom(n *nodePass, w *podWork) bool {
+	if _, asked := n.view.Hooks[w.UID]; !w.behavior.found || asked || n.ladder.due != nil {
+		return false
+	}
+	reason, _ := n.obstacle(w)
+	return reason != reasonNone
+}
+
+// ladderFor counts the steps for a pod that a PodResponder has found from the request on.
+func ladderFor(n *nodePass, w *podWork) planLadder {
+	since := n.view.Hooks[w.UID].Since
+	if !w.behavior.found || n.ladder.forced || !since.After(n.view.Started) {
+		return n.ladder
+	}
+	asked := NodeView{Started: since, PoweredOff: n.view.PoweredOff}
+	ladder := ladderOf(&asked, n.p.Escalation, n.now)
+	ladder.forced, ladder.forceAt = false, n.ladder.forceAt
+	return ladder
+}
+
+// addHookNote says in the message of a pod why no responder is waited for any more.
+func addHookNote(n *nodePass, w *podWork) {
+	state, asked := n.view.Hooks[w.UID]
+	if !asked || !w.behavior.found || w.Action == Skip || w.Action == Hook {
+		return
+	}
+	note := ""
+	switch {
+	case state.Progress == HookDeclined:
+		note = fmt.Sprintf("responder %q has declined: %s", state.Responder, state.Message)
+	case state.Progress != HookDone && !n.now.Before(state.LastBeat.Add(w.behavior.deadline)):
+		note = fmt.Sprintf("responder %q gives no sign of life since %s", state.Responder, planTime(state.LastBeat))
+	default:
+		return
+	}
+	if w.Message != "" {
+		note = w.Message + "; " + note
+	}
+	w.Message = note
+}
 
 // waitsForHook reports whether a responder is to be asked, or has been and is still good for an answer. They are asked in order; one
 // that declines or falls silent makes way for the next, and after the last the pod is evicted like any other.
 func (n *nodePass) waitsForHook(w *podWork) bool {
+	if isKeptFrom(n, w) {
+		return false
+	}
 	silence := w.behavior.deadline
 	if silence <= 0 {
 		silence = defaultHookSilence

@@ -55,14 +55,15 @@ func (n *nodePass) announce(w *podWork) {
 	if w.Action == Skip || n.ladder.forced {
 		return
 	}
+	ladder := ladderFor(n, w)
 	n.wake(n.ladder.forceAt)
 	switch {
 	case !w.deleteAt.IsZero():
 		w.Next, w.NextAt = StepDelete, n.windows.openFrom(w.deleteAt)
 	case w.ladder && w.Reason != WaitingForOrder:
-		if n.ladder.next != nil {
-			w.Next, w.NextAt = n.ladder.next.Step, n.windows.openFrom(n.ladder.nextAt)
-			n.wake(n.ladder.nextAt)
+		if ladder.next != nil {
+			w.Next, w.NextAt = ladder.next.Step, n.windows.openFrom(ladder.nextAt)
+			n.wake(ladder.nextAt)
 		}
 	case !n.ladder.forceAt.IsZero():
 		w.Next, w.NextAt = StepOutOfService, n.windows.openFrom(n.ladder.forceAt)

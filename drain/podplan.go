@@ -13,6 +13,7 @@ import (
 // judge takes the decisions that need no other pod. What is left open goes on in settle.
 func (n *nodePass) judge(w *podWork) {
 	w.behavior = n.behaviorOf(w.pod)
+	w.behavior.addFound(n.view.Responders[w.UID])
 	w.Tier = w.behavior.tier
 	if reason, message := n.skip(w); reason != reasonNone {
 		w.decide(Skip, reason, message)
@@ -29,7 +30,7 @@ func (n *nodePass) judge(w *podWork) {
 	case podFinished(w.pod):
 		w.stage, w.ladder = stageOpen, true
 	case w.behavior.kind == BehaviorWaitCompleted && w.behavior.invalid == "" && n.waitsForCompletion(w):
-	case w.behavior.kind == BehaviorHook && w.behavior.invalid == "" && n.waitsForHook(w):
+	case w.behavior.asksHooks() && n.waitsForHook(w):
 	default:
 		w.stage, w.ladder = stageOpen, true
 	}
@@ -122,7 +123,7 @@ func (n *nodePass) settle(w *podWork) {
 	if w.stage != stageOpen {
 		return
 	}
-	due := n.ladder.due
+	due := ladderFor(n, w).due
 	var reason Reason
 	var message string
 	if due == nil {

@@ -33,7 +33,7 @@ func (p *pass) release(ctx context.Context) error {
 		return p.releaseNothing(ctx, p.cancelHooks(ctx))
 	}
 	p.st.Started, p.st.Finished = mine.Since, mine.Drained
-	p.namedHooks(*mine)
+	p.namedHooks(ctx, *mine)
 	if mine.Released.IsZero() {
 		p.st.Phase = Pending
 		after := p.afterwards(*mine)

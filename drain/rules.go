@@ -73,6 +73,7 @@ type planBehavior struct {
 	deadline time.Duration
 	hooks    []string
 	invalid  string // what is wrong with it
+	found    bool   // hooks holds the PodResponder that found the pod
 }
 
 // behaviorOf asks the rules, then the pod.

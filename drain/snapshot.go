@@ -53,6 +53,8 @@ type NodeView struct {
 	Started time.Time
 	// Bounces counts, for each owner, how often in a row one of its pods has come back to the node: one that was made after another of them was evicted from there.
 	Bounces map[types.UID]int
+	// Responders holds, by pod UID, the name of the [PodResponder] that has found the pod.
+	Responders map[types.UID]string
 	// Hooks holds, by pod UID, what the responders have said.
 	Hooks map[types.UID]HookState
 	// Attempts holds, by pod UID, the server's last answer to an eviction that was not accepted, while it is still to be believed.

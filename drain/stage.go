@@ -50,7 +50,7 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 		return false, err
 	} else if stop { // what a drain has left that gave the node back for a while
 		if mine := p.mark.of(p.r.Holder); mine != nil && mine.Recalls {
-			p.namedHooks(*mine)
+			p.namedHooks(ctx, *mine)
 		}
 		hooks := p.recall(ctx)
 		if hooks != nil {
@@ -199,7 +199,7 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 	p.st.Phase = Pending
 	p.memory.emptySince = time.Time{}
 	mine := p.mark.of(p.r.Holder)
-	p.namedHooks(*mine)
+	p.namedHooks(ctx, *mine)
 	if ok, err := openNode(ctx, p, p.recalling(*mine)); !ok {
 		return true, err
 	}
@@ -239,6 +239,9 @@ func (p *pass) view(hooks map[types.UID]HookState) NodeView {
 // snapshot is what this pass decides on.
 func (p *pass) snapshot(ctx context.Context) (Snapshot, error) {
 	v := p.view(p.memory.hookStates())
+	if err := findPodResponders(ctx, p.d, p.r.Policy, &v); err != nil {
+		return Snapshot{}, err
+	}
 	v.PoweredOff = p.poweredOff(ctx)
 	v.Asked, v.Acted = p.memory.recordChanges(v.Pods, p.d.o.Cache.Budgets)
 	v.Attempts = p.memory.answers(p.now)

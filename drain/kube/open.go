@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -36,7 +37,8 @@ type OpenOptions struct {
 	// NoWait has [Open] return before the cluster has been seen: for the Informers of a manager that starts later. Then
 	// call WaitForSync of Drainer.Cache. Until it has returned nil, each pass and each dry run is a [drain.CacheError].
 	NoWait bool
-	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes.
+	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes. Responders
+	// get the one of [NewEvictionRequester] as [EvictionRequestResponder], unless they have another one of that name.
 	Drain drain.Options
 }
 
@@ -94,9 +96,28 @@ func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) 
 	if parts.Client == nil {
 		parts.Client = client
 	}
+	if parts.Responders, err = withRequester(parts.Responders, config, o); err != nil {
+		return err
+	}
 	d.View, d.Client = parts.Cache, parts.Client
 	d.Drainer, err = drain.New(parts)
 	return err
+}
+
+// withRequester adds the responder of [NewEvictionRequester], unless the name is in use.
+func withRequester(
+	own map[string]drain.Responder, config *rest.Config, o OpenOptions,
+) (map[string]drain.Responder, error) {
+	if _, ok := own[EvictionRequestResponder]; ok {
+		return own, nil
+	}
+	requester, err := NewEvictionRequester(config, o.HTTP, Options{Timeout: o.Client.Timeout, Now: o.Drain.Now})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]drain.Responder{EvictionRequestResponder: requester}
+	maps.Copy(all, own)
+	return all, nil
 }
 
 // openCache makes the Cache, and starts its informers where they are not those of an embedder.

@@ -12,7 +12,7 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Options are common to [NewLeaseKeeper] and [NewAnnotationResponder]. The zero value is the usual choice.
+// Options are common to [NewLeaseKeeper], [NewEvictionRequester] and [NewAnnotationResponder]. The zero value is the usual choice.
 type Options struct {
 	// Timeout bounds each call. Zero means 10 s.
 	Timeout time.Duration
@@ -33,6 +33,10 @@ type caller struct {
 // checkCaller notes in check what is wrong with the parts of a caller.
 func checkCaller(check *option.Checker, client kubernetes.Interface, o Options) {
 	check.Require("client", client, "see k8s.io/client-go/kubernetes.NewForConfig")
+	checkTimeout(check, o)
+}
+
+func checkTimeout(check *option.Checker, o Options) {
 	if o.Timeout < 0 {
 		check.Wrong("Options.Timeout must not be negative, got %s", o.Timeout)
 	}

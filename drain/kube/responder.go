@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,9 +29,6 @@ const (
 
 // errPodGone is wrapped by the errors of an annotationResponder about a pod that isn't there, or is another one of the same name.
 var errPodGone = errors.New("the pod is gone")
-
-// maxMessage bounds the message of an answer, in bytes: pods write what they like.
-const maxMessage = 1024
 
 // An answerError is an answer of a pod that can't be understood.
 type answerError struct {
@@ -196,12 +192,4 @@ func answerOf(pod *corev1.Pod, req drain.HookRequest) (drain.HookAnswer, error) 
 		err := fmt.Errorf("progress must be %s, %s or %s, got %.40q", drain.HookWorking, drain.HookDone, drain.HookDeclined, a.Progress)
 		return drain.HookAnswer{}, &answerError{Pod: req.Pod, Annotation: answerAnnotation, Err: err}
 	}
-}
-
-// shortened bounds what a pod says to what a server may say.
-func shortened(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "")
 }
