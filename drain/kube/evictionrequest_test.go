@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
+	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
@@ -34,7 +36,7 @@ func TestEvictionRequests(t *testing.T) {
 		"a failed request":                       testFailedRequest,
 		"a protected pod is not asked for":       testProtectedPod,
 		"a rule leaves the responders out":       testRuleEvicts,
-		"the right is missing":                   testNoRight,
+		"the rights of the manifest":             testRights,
 		"many pods of a node share the requests": testManyPods,
 		"a request of before that was withdrawn": testWithdrawnBefore,
 		"a deletion counts from the request":     testDeletionAfterRequest,
@@ -246,19 +248,72 @@ func testRuleEvicts(t *testing.T, w *evictionWorld) {
 	}
 }
 
-// A missing right to the API is an answer, with the server's words; one to list pods is an error.
-func testNoRight(t *testing.T, w *evictionWorld) {
-	vm := w.pod(t, "vm", migrate)
-	config := w.env.User(t, w.namespace+"-none")
+// Each right of the manifest is enough and needed. Where one is missing, the answer names it.
+func testRights(t *testing.T, w *evictionWorld) {
+	rights := []right{{}}
+	for _, verb := range []string{"create", "get", "list", "patch", "delete"} {
+		rights = append(rights, right{"lifecycle.k8s.io", "evictionrequests", verb})
+	}
+	rights = append(rights, right{"lifecycle.k8s.io", "evictions", "list"}, right{"", "pods", "list"})
+	manifest := string(kube.RBAC())
+	for _, r := range rights[1:] {
+		if !strings.Contains(manifest, "["+r.resource+"]") || !strings.Contains(manifest, r.verb) {
+			t.Errorf("the manifest has no right to %s %s", r.verb, r.resource)
+		}
+	}
+	for n, missing := range rights {
+		vm := w.pod(t, fmt.Sprintf("vm-%d", n), migrate)
+		user := fmt.Sprintf("%s-%d", w.namespace, n)
+		var rules []rbacv1.PolicyRule
+		for _, r := range rights[1:] {
+			if r != missing {
+				rules = append(rules, r.rule())
+			}
+		}
+		w.allow(t, user, rules...)
+		config := w.env.User(t, user)
+		eventually(t, func() string {
+			got := w.useRights(t, config, refTo(vm))
+			if missing == (right{}) && got != "" || missing != (right{}) && !strings.Contains(got, missing.denial()) {
+				return fmt.Sprintf("without %v, got %q, want it named", missing, got)
+			}
+			return ""
+		})
+	}
+}
+
+// useRights makes a request, finds it again without its label, and takes it back. It returns what was denied.
+func (w *evictionWorld) useRights(t *testing.T, config *rest.Config, pod drain.PodRef) (denials string) {
+	t.Helper()
+	request := drain.HookRequest{Pod: pod, Node: w.node, Holder: "test"}
+	requests := w.objects.Resource(evictionapi.RequestsResource()).Namespace(w.namespace)
+	for range 2 {
+		requester, err := kube.NewEvictionRequester(config, nil, kube.Options{})
+		must(t, err)
+		answer, err := requester.Respond(t.Context(), request)
+		if denials += fmt.Sprintln(answer.Message); err != nil {
+			denials += err.Error()
+		}
+		for _, r := range w.evictionRequests(t) {
+			patch := []byte(`{"metadata":{"labels":null}}`)
+			_, err := requests.Patch(t.Context(), r.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			must(t, err)
+		}
+		if _, err := requester.FindPods(t.Context(), w.node, []drain.PodRef{pod}); err != nil {
+			denials += err.Error()
+		}
+	}
 	requester, err := kube.NewEvictionRequester(config, nil, kube.Options{})
 	must(t, err)
-	answer, err := requester.Respond(t.Context(), drain.HookRequest{Pod: refTo(vm), Node: w.node, Holder: "test"})
-	if err != nil || answer.Progress != drain.HookDeclined || !strings.Contains(answer.Message, "forbidden") {
-		t.Errorf("without the right to list, got %+v and error %v, want it declined as forbidden", answer, err)
+	if err := requester.Cancel(t.Context(), request); err != nil {
+		denials += err.Error()
 	}
-	if _, err := requester.FindPods(t.Context(), w.node, []drain.PodRef{refTo(vm)}); err == nil {
-		t.Error("without the right to list pods: no error")
+	for _, line := range strings.Split(denials, "\n") {
+		if strings.Contains(line, "cannot ") {
+			return denials
+		}
 	}
+	return ""
 }
 
 // All pods of a node are found by one list, and asked about by a few.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -156,10 +157,16 @@ func (p *Plane) drains() error {
 	if err := errors.Join(scheme.AddToScheme(p.scheme), v1alpha1.AddToScheme(p.scheme)); err != nil {
 		return err
 	}
+	requester, err := drainkube.NewEvictionRequester(p.config, nil, drainkube.Options{})
+	if err != nil {
+		return err
+	}
+	responders := map[string]drain.Responder{drainkube.EvictionRequestResponder: requester}
+	maps.Copy(responders, p.own.Responders)
 	p.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: p.core.EventsV1()})
 	p.drainer, err = drain.New(drain.Options{
 		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Metrics: p.metrics.Drain(),
-		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"), Responders: p.own.Responders, PoweredOff: p.own.PoweredOff,
+		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"), Responders: responders, PoweredOff: p.own.PoweredOff,
 	})
 	return err
 }
