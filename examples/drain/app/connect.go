@@ -196,7 +196,7 @@ func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs
 	}
 	c.dryClient = client
 	requests := c.bypassSafeguards(client, n)
-	responders, err := c.responders(c.clientset, n)
+	responders, err := c.responders(config, timeout, n)
 	if err != nil {
 		return err
 	}

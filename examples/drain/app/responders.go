@@ -7,16 +7,18 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
 )
 
-// responders are those that can be asked, by name: the pods themselves, over their annotations, and the program's own.
-func (c *cluster) responders(clientset kubernetes.Interface, n needs) (map[string]drain.Responder, error) {
-	pods, err := kube.NewAnnotationResponder(clientset, c.cache, kube.Options{})
+// responders are those that can be asked, by name: the pods themselves, over their annotations, those of the
+// EvictionRequest API unless pods are deleted without an eviction, and the program's own.
+func (c *cluster) responders(config *rest.Config, timeout time.Duration, n needs) (map[string]drain.Responder, error) {
+	pods, err := kube.NewAnnotationResponder(c.clientset, c.cache, kube.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +29,13 @@ func (c *cluster) responders(clientset kubernetes.Interface, n needs) (map[strin
 	known := map[string]drain.Responder{}
 	for _, name := range names {
 		known[name] = pods
+	}
+	if !n.deletes {
+		requester, err := kube.NewEvictionRequester(config, nil, kube.Options{Timeout: timeout})
+		if err != nil {
+			return nil, err
+		}
+		known[kube.EvictionRequestResponder] = requester
 	}
 	maps.Copy(known, n.own)
 	return known, nil
