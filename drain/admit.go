@@ -191,7 +191,8 @@ func stuckNodes(members []*member) int {
 
 // blockedByThemselves are the reasons that lie in a pod or its budget.
 var blockedByThemselves = []Reason{BudgetNeverAllows, reasonMultipleBudgets, Unmanaged, LocalStorage, InvalidBehavior,
-	reasonLastReplica, reasonQuorumMember, reasonNowhereToGo, reasonFinalizersRemain, reasonStuckTerminating}
+	reasonLastReplica, reasonQuorumMember, reasonNowhereToGo, reasonBlockedByRule,
+	reasonFinalizersRemain, reasonStuckTerminating}
 
 // unvisited are the nodes that are looked at in any case and have not been: those that have begun, and all where no node has to wait for
 // another.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,4 +95,46 @@ func (d *Drainer) nodeMissing(ctx context.Context, name string) error {
 		return fmt.Errorf("making sure that there is no node %q: %w", name, err)
 	}
 	return &CacheError{Err: fmt.Errorf("it does not show node %q, which the server has: %w", name, errSelectsTooLittle)}
+}
+
+// readNamespaces notes the labels of the namespaces where a rule looks at them.
+func readNamespaces(d *Drainer, s *Snapshot, policy *Policy, names map[string]bool) error {
+	i := slices.IndexFunc(policy.Rules, func(r Rule) bool { return r.NamespaceSelector != nil })
+	if i < 0 {
+		return nil
+	}
+	cache, ok := d.o.Cache.(NamespaceCache)
+	if ok {
+		_, ok = cache.FindNamespace("")
+	}
+	if !ok {
+		return fmt.Errorf("Policy.Rules[%d].namespaceSelector needs a cache that knows namespaces (NamespaceCache; "+
+			"drain/kube.CacheOptions.Namespaces), and %T does not: %w", i, d.o.Cache, ErrOption)
+	}
+	s.Namespaces = map[string]map[string]string{}
+	for name := range names {
+		if namespace, _ := cache.FindNamespace(name); namespace != nil {
+			s.Namespaces[name] = namespace.Labels
+		}
+	}
+	return nil
+}
+
+// An annotationCache is a [Cache] that does not keep every annotation of pods.
+type annotationCache interface {
+	KeepsAnnotation(key string) bool
+}
+
+// keepsAnnotations refuses a rule on an annotation that the cache drops: it would match no pod.
+func keepsAnnotations(d *Drainer, policy *Policy) error {
+	cache, ok := d.o.Cache.(annotationCache)
+	for i := range policy.Rules {
+		for j, a := range policy.Rules[i].Annotations {
+			if ok && !cache.KeepsAnnotation(a.Key) {
+				return fmt.Errorf("Policy.Rules[%d].annotations[%d].key is %q, which the cache does not keep: "+
+					"name it in drain/kube.CacheOptions.Annotations: %w", i, j, a.Key, ErrOption)
+			}
+		}
+	}
+	return nil
 }

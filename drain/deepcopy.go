@@ -26,6 +26,15 @@ func (r *Rule) deepCopyInto(out *Rule) {
 	out.Namespaces, out.OwnerKinds, out.Hooks = slices.Clone(r.Namespaces), slices.Clone(r.OwnerKinds), slices.Clone(r.Hooks)
 	out.Selector = deepCopyOf(r.Selector, (*metav1.LabelSelector).DeepCopyInto)
 	out.MinPriority, out.MaxPriority = copyOf(r.MinPriority), copyOf(r.MaxPriority)
+	out.Annotations = copiesOf(r.Annotations, (*AnnotationMatch).deepCopyInto)
+	out.NamespaceSelector = deepCopyOf(r.NamespaceSelector, (*metav1.LabelSelector).DeepCopyInto)
+	out.PriorityClasses, out.Resources = slices.Clone(r.PriorityClasses), slices.Clone(r.Resources)
+	out.PodMatch.Volumes, out.StorageClasses = slices.Clone(r.PodMatch.Volumes), slices.Clone(r.StorageClasses)
+}
+
+func (a *AnnotationMatch) deepCopyInto(out *AnnotationMatch) {
+	*out = *a
+	out.Values = slices.Clone(a.Values)
 }
 
 func (e *Escalation) deepCopyInto(out *Escalation) {

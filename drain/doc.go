@@ -78,8 +78,8 @@
 // # Rights
 //
 // The Drainer needs: list and watch on pods, nodes, poddisruptionbudgets, and, where their stages are used, volumeattachments,
-// persistentvolumeclaims, persistentvolumes and daemonsets; create on pods/eviction; patch on nodes. For escalation also delete
-// on pods; for [Hold] get and update on leases in kube-node-lease; for [Options].NodeConditions patch on nodes/status.
+// persistentvolumeclaims, persistentvolumes, daemonsets and namespaces; create on pods/eviction; patch on nodes. For
+// escalation also delete on pods; for [Hold] get and update on leases in kube-node-lease; for [Options].NodeConditions patch on nodes/status.
 //
 // # Coming from kubectl's Helper
 //
@@ -99,7 +99,8 @@
 //	SkipWaitForDeleteTimeoutSeconds  none: such a pod is a Blocker with the reason FinalizersRemain,
 //	                                 NodeUnreachable or StuckTerminating; StepOutOfService helps, with proof
 //	EvictErrorRetryDelay             none: the next try comes with a change of the budget or the pod, or some time later
-//	AdditionalFilters                Policy.Rules, and the label drain.belay.dev/behavior on pods; a filter is data
+//	AdditionalFilters                Policy.Rules, as data or with a Filter in code; PresetRules for annotations of
+//	                                 Karpenter and cluster-autoscaler; the label drain.belay.dev/behavior on pods
 //	Out, ErrOut                      none: Status is data; Options.Recorder gets events
 //	DryRunStrategy                   Drainer.Plan, which writes nothing
 //	OnPodDeletedOrEvicted,           Status.Evicted, Status.Forced and Status.Blockers after each pass;

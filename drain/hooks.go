@@ -163,12 +163,12 @@ func (p *pass) namedHooks(ctx context.Context, mine holder) {
 		return
 	}
 	p.memory.named = true
-	pl := newPlanner(&Snapshot{}, &p.r.Policy, p.now)
+	n := &nodePass{planner: newPlanner(&Snapshot{}, &p.r.Policy, p.now), view: &NodeView{Node: p.node}}
 	pods := p.d.o.Cache.Pods(p.node.Name)
 	found := foundOrAll(ctx, p.d.o.Responders, p.node.Name, pods)
 	for _, pod := range pods {
 		names := slices.Concat(mine.Hooks, found[pod.UID])
-		if b := pl.behaviorOf(pod); b.kind == BehaviorHook && b.invalid == "" {
+		if b := behaviorOf(n, pod); b.kind == BehaviorHook && b.invalid == "" {
 			names = append(slices.Clone(names), b.hooks...)
 		}
 		for _, name := range names {

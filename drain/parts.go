@@ -51,6 +51,12 @@ type OwnerCache interface {
 	DaemonSet(namespace, name string) (uid types.UID, ok bool)
 }
 
+// A NamespaceCache is a [Cache] that also knows namespaces. Rules with a NamespaceSelector need it.
+type NamespaceCache interface {
+	// FindNamespace returns the namespace of that name, or nil. If known is false, the cache does not watch namespaces.
+	FindNamespace(name string) (namespace *corev1.Namespace, known bool)
+}
+
 // A Change names one thing that has changed: a node, by the name, which stands also for its pods and attachments; or a budget.
 type Change struct {
 	Node   string

@@ -12,7 +12,7 @@ import (
 
 // judge takes the decisions that need no other pod. What is left open goes on in settle.
 func (n *nodePass) judge(w *podWork) {
-	w.behavior = n.behaviorOf(w.pod)
+	w.behavior = behaviorOf(n, w.pod)
 	w.behavior.addFound(n.view.Responders[w.UID])
 	w.Tier = w.behavior.tier
 	if reason, message := n.skip(w); reason != reasonNone {
@@ -194,6 +194,9 @@ func (n *nodePass) obstacle(w *podWork) (Reason, string) {
 	}
 	if w.behavior.invalid != "" {
 		return InvalidBehavior, w.behavior.invalid
+	}
+	if reason, message := blockedByBehavior(n, w); reason != reasonNone {
+		return reason, message
 	}
 	if reason, message := n.protection(w); reason != reasonNone {
 		return reason, message

@@ -147,6 +147,11 @@ func blockedCases() []reasonCase {
 		{name: "nowhere to go", action: drain.Block, reason: "NowhereToGo", parts: []string{"no GPU"},
 			set: func(c *planCase) { c.Fits = func(*corev1.Pod) (bool, string) { return false, "no GPU" } }},
 		{name: "the last replica", pod: []podOption{withClaim("data")}, action: drain.Block, reason: "LastReplica", parts: []string{`"data"`}, set: removal},
+		{name: "kept by a rule", pod: []podOption{labeled("keep", "yes")}, action: drain.Block, reason: blockedByRule,
+			parts: []string{`rule "keep" keeps it`}, set: func(c *planCase) {
+				keep := &metav1.LabelSelector{MatchLabels: map[string]string{"keep": "yes"}}
+				c.policy.Rules = []drain.Rule{{Name: "keep", Selector: keep, Behavior: drain.BehaviorBlock}}
+			}},
 		{name: "a member of a quorum", pod: []podOption{labeled("db", "yes")}, action: drain.Block, reason: "QuorumMember", parts: []string{`rule "db"`}, set: removal},
 		{name: "an unknown behavior", pod: []podOption{labeled("drain.belay.dev/behavior", "Evct")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"Evct"`, `"WaitCompleted"`}},
 		{name: "an empty behavior", pod: []podOption{labeled("drain.belay.dev/behavior", "")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{"is empty"}},

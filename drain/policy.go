@@ -6,6 +6,7 @@ package drain
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -125,24 +126,66 @@ type Rule struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Selector matches the pod's labels.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// OwnerKinds lists kinds of the controlling owner: "StatefulSet".
+	// OwnerKinds lists kinds of the controlling owner: "StatefulSet". "*" is any kind: a pod that has a controller.
 	OwnerKinds []string `json:"ownerKinds,omitempty"`
 	// MinPriority and MaxPriority bound the pod's priority, both ends included.
 	MinPriority *int32 `json:"minPriority,omitempty"`
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
+	// PodMatch has more of what a pod can be known by. In JSON its fields stand beside the others.
+	PodMatch `json:",inline"`
 
 	// Behavior is what happens to the pod; empty leaves that to the pod's label and the policy's fields. [BehaviorEvict] also
-	// allows the loss of local data and of pods without a controller.
+	// allows the loss of local data and of pods without a controller. [BehaviorBlock] keeps the pod until the rule does
+	// not match it any more; a step of the Escalation still takes it, as it takes any other blocked pod.
 	Behavior Behavior `json:"behavior,omitempty"`
 	// Tier orders the pods that leave: the lowest goes first, and a later tier starts when the earlier ones are gone. Default 0.
 	Tier int32 `json:"tier,omitempty"`
-	// Deadline bounds WaitCompleted (after it the pod is evicted; zero: no end) and is the longest silence of a hook
-	// (zero: 20 minutes).
+	// Deadline bounds WaitCompleted and Block (after it the pod is evicted; zero: no end), from the start of the drain,
+	// and is the longest silence of a hook (zero: 20 minutes).
 	Deadline time.Duration `json:"deadline,omitempty"`
 	// Hooks names the responders for [BehaviorHook], asked in order.
 	Hooks []string `json:"hooks,omitempty"`
 	// Quorum marks members of a quorum, which [Policy].Removal stops for.
 	Quorum bool `json:"quorum,omitempty"`
+}
+
+// A PodMatch says by what else than names, labels, owners and priority a [Rule] knows its pods. All fields that are set
+// have to match; of a list, one element is enough. What the [Cache] cannot answer is an error that wraps [ErrOption] and
+// names the field, in every pass and dry run.
+type PodMatch struct {
+	// Annotations of the pod, of which each has to match.
+	Annotations []AnnotationMatch `json:"annotations,omitempty"`
+	// NamespaceSelector matches the labels of the pod's namespace. It needs a [NamespaceCache].
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// PriorityClasses lists names of PriorityClasses.
+	PriorityClasses []string `json:"priorityClasses,omitempty"`
+	// Resources lists extended resources, such as "nvidia.com/gpu". A pod matches that requests more than none of one.
+	Resources []string `json:"resources,omitempty"`
+	// Volumes lists kinds of volumes: EmptyDir, HostPath, PersistentVolumeClaim (ephemeral ones included), and Local, a
+	// claim whose volume does not leave the node. Local needs a [VolumeCache].
+	Volumes []string `json:"volumes,omitempty"`
+	// StorageClasses lists names of StorageClasses of the pod's claims. It needs a [VolumeCache].
+	StorageClasses []string `json:"storageClasses,omitempty"`
+	// Filter is a condition in code: why stands in messages, and may be empty. It has no JSON: a rule that has one is
+	// refused there, as it would match more pods without it. It is called in every pass for each pod that the other
+	// fields match, from several goroutines; it must not block, and must not change the pod, which is shared and has the
+	// fields that the cache keeps. Plan calls it twice for equal arguments and expects the same answer. A panic is not
+	// caught.
+	Filter func(pod *corev1.Pod) (matches bool, why string) `json:"-"`
+}
+
+// An AnnotationMatch is a condition on one annotation of a pod.
+type AnnotationMatch struct {
+	// Key is the annotation's name. The cache of drain/kube keeps those that its CacheOptions name.
+	Key string `json:"key"`
+	// Values lists values that match, compared exactly. Empty means any, unless one of the next fields is set.
+	Values []string `json:"values,omitempty"`
+	// OrDuration also matches a Go duration, such as "90m", until that has passed since the start of the pod. A value
+	// that is neither, nor "false", blocks the pod with the Reason InvalidBehavior.
+	OrDuration bool `json:"orDuration,omitempty"`
+	// NamesLocalVolumes matches a value that lists, with commas, each volume of the pod with data on the node: its
+	// hostPath volumes, and its emptyDir volumes that are not in memory.
+	NamesLocalVolumes bool `json:"namesLocalVolumes,omitempty"`
 }
 
 // A Behavior is what a rule, or a pod's own label, asks for.
@@ -154,6 +197,7 @@ const (
 	BehaviorSkip          Behavior = "Skip"
 	BehaviorWaitCompleted Behavior = "WaitCompleted"
 	BehaviorHook          Behavior = "Hook"
+	BehaviorBlock         Behavior = "Block" // stays, and the node is not drained while it is there
 )
 
 // What pods may say of themselves, unless [Policy].IgnorePodLabels is set.

@@ -77,8 +77,11 @@ func (p *Policy) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the deadline as a string.
+// MarshalJSON writes the deadline as a string. It refuses a rule with a Filter, which would match more pods without it.
 func (r Rule) MarshalJSON() ([]byte, error) {
+	if r.Filter != nil {
+		return nil, fmt.Errorf("filter of rule %q is code and has no JSON, want a rule without one: %w", r.Name, ErrOption)
+	}
 	return json.Marshal(ruleJSON{plainRule(r), textDuration(r.Deadline)})
 }
 

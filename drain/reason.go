@@ -9,7 +9,7 @@ package drain
 //   - of pods that are not waited for: MirrorPod, DaemonSetPod, Terminal, ToleratesCordon, Bounced, SkippedByRule
 //   - of pods that are waited for: WaitingForCompletion, WaitingForHook, OperatorAtWork, NamespaceTerminating
 //   - of pods that block: FinalizersRemain, NodeUnreachable, StuckTerminating, MultipleBudgets, EvictionRejected, NowhereToGo,
-//     LastReplica, QuorumMember, UnhealthyProtected
+//     LastReplica, QuorumMember, UnhealthyProtected, BlockedByRule
 //   - of nodes and sets: PodUnhealthy, DataLoss, DeadlinePassed, SettleWindow, VolumeAttached, LeaseNotRenewed, HoldExpired,
 //     HoldAbandoned, Soaking, WaitingForSlot, WaitingForGroup, SetStopped, MarkUnreadable, WriteConflict
 type Reason string
@@ -50,6 +50,7 @@ const (
 	reasonNodeUnreachable    Reason = "NodeUnreachable"    // past its grace period, and the kubelet does not answer
 	reasonStuckTerminating   Reason = "StuckTerminating"   // past its grace period, with neither of these causes
 	BudgetNeverAllows        Reason = "BudgetNeverAllows"  // its budget allows none even with every pod ready
+	reasonBlockedByRule      Reason = "BlockedByRule"      // a rule or its label keeps it
 	reasonMultipleBudgets    Reason = "MultipleBudgets"    // the server refuses a pod under two budgets
 	AdmissionDenied          Reason = "AdmissionDenied"    // an admission webhook or policy refused
 	EvictionForbidden        Reason = "EvictionForbidden"  // the right to evict is missing

@@ -50,7 +50,7 @@ func (n *nodePass) preflight(findings []Finding, pod *corev1.Pod) []Finding {
 	if podFinished(pod) {
 		return findings
 	}
-	w := podWork{pod: pod, behavior: n.behaviorOf(pod)}
+	w := podWork{pod: pod, behavior: behaviorOf(n, pod)}
 	skipped, _ := n.skip(&w)
 	for _, l := range n.losses(pod, &w.behavior) {
 		if l.reason == LocalStorage && (skipped == reasonMirrorPod || w.Tier == planDaemonTier || skipped == reasonDaemonSetPod) {

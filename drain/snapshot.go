@@ -28,9 +28,12 @@ type Snapshot struct {
 	Stuck map[types.NamespacedName]time.Time
 	// DaemonSets are the DaemonSets that exist, by UID. Nil means not known: every pod of one then counts as wanted.
 	DaemonSets map[types.UID]bool
-	// Claims and Volumes resolve what pods have mounted; needed for the volume stage and for [Policy].Removal.
+	// Claims and Volumes resolve what pods have mounted; needed for the volume stage, for
+	// [Policy].Removal and for rules on volumes.
 	Claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	Volumes map[string]*corev1.PersistentVolume
+	// Namespaces holds the labels of namespaces, by name; needed for rules with a NamespaceSelector.
+	Namespaces map[string]map[string]string
 	// Fits, when set, says whether some other node would take the pod, and if not, why. A pod that fits nowhere is blocked.
 	Fits func(pod *corev1.Pod) (ok bool, why string)
 }

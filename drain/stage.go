@@ -289,6 +289,12 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 	s.Spent = d.scheduler.spent()
 	s.Dips, s.Stuck = d.scheduler.budgetTimes(s.Budgets)
 	d.owners(&s)
+	if err := readNamespaces(d, &s, &policy, namespaces); err != nil {
+		return s, err
+	}
+	if err := keepsAnnotations(d, &policy); err != nil {
+		return s, err
+	}
 	if err := d.volumes(&s, policy); err != nil {
 		return s, err
 	}
@@ -318,12 +324,17 @@ func (d *Drainer) owners(s *Snapshot) {
 
 // volumes resolves claims and attachments where the policy looks at them.
 func (d *Drainer) volumes(s *Snapshot, policy Policy) error {
-	if !policy.Volumes && policy.Removal == nil {
+	asks := "Policy.Volumes and Policy.Removal need"
+	if i := slices.IndexFunc(policy.Rules, func(r Rule) bool {
+		return len(r.StorageClasses) > 0 || slices.Contains(r.PodMatch.Volumes, volumeLocal)
+	}); i >= 0 {
+		asks = fmt.Sprintf("Policy.Rules[%d] asks for volumes of claims: it needs", i)
+	} else if !policy.Volumes && policy.Removal == nil {
 		return nil
 	}
 	cache, ok := d.o.Cache.(VolumeCache)
 	if !ok {
-		return fmt.Errorf("Policy.Volumes and Policy.Removal need a cache that knows volumes (VolumeCache), and %T does not: %w", d.o.Cache, ErrOption)
+		return fmt.Errorf("%s a cache that knows volumes (VolumeCache), and %T does not: %w", asks, d.o.Cache, ErrOption)
 	}
 	s.Claims, s.Volumes = map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}
 	for i := range s.Nodes {

@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxName bounds names that go into the mark on the Node.
@@ -84,6 +85,9 @@ func quoteWords(words []string) string {
 		quoted[i] = strconv.Quote(w)
 	}
 	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
@@ -190,12 +194,54 @@ func (f *fieldErrors) rule(at string, r *Rule) {
 	if r.MinPriority != nil && r.MaxPriority != nil && *r.MinPriority > *r.MaxPriority {
 		f.add(at+".minPriority", "is %d, want at most maxPriority, %d", *r.MinPriority, *r.MaxPriority)
 	}
-	f.oneOf(at+".behavior", string(r.Behavior), string(BehaviorEvict), string(BehaviorSkip), string(BehaviorWaitCompleted), string(BehaviorHook))
+	f.oneOf(at+".behavior", string(r.Behavior), string(BehaviorEvict), string(BehaviorSkip),
+		string(BehaviorWaitCompleted), string(BehaviorHook), string(BehaviorBlock))
 	if r.Tier == planDaemonTier {
 		f.add(at+".tier", "is %d, which is kept for pods of DaemonSets, want at most %d", r.Tier, math.MaxInt32-1)
 	}
 	f.notNegative(at+".deadline", r.Deadline)
 	f.hooks(at, r)
+	validateMatch(f, at, &r.PodMatch)
+}
+
+// validateMatch checks what a rule knows pods by.
+func validateMatch(f *fieldErrors, at string, m *PodMatch) {
+	for i := range m.Annotations {
+		a := &m.Annotations[i]
+		field := fmt.Sprintf("%s.annotations[%d]", at, i)
+		if problems := validation.IsQualifiedName(strings.ToLower(a.Key)); len(problems) > 0 {
+			f.add(field+".key", `is %q, want the key of an annotation, for example "example.com/keep"`, a.Key)
+		}
+		if a.OrDuration && a.NamesLocalVolumes {
+			f.add(field+".namesLocalVolumes", "is set beside orDuration, want one of them")
+		}
+	}
+	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
+		f.add(at+".namespaceSelector", "cannot be read: %w", err)
+	}
+	for i, name := range m.Resources {
+		if problems := validation.IsQualifiedName(name); len(problems) > 0 || !isExtendedResource(name) {
+			f.add(fmt.Sprintf("%s.resources[%d]", at, i), `is %q, want an extended resource, for example "nvidia.com/gpu"`, name)
+		}
+	}
+	for i, kind := range m.Volumes {
+		kinds := []string{volumeEmptyDir, volumeHostPath, volumeClaim, volumeLocal}
+		if field := fmt.Sprintf("%s.volumes[%d]", at, i); !slices.Contains(kinds, kind) {
+			f.add(field, "is %q, want %s", kind, quoteWords(kinds))
+		}
+	}
+	if i := slices.Index(m.PriorityClasses, ""); i >= 0 {
+		f.add(fmt.Sprintf("%s.priorityClasses[%d]", at, i), "is empty, want the name of a PriorityClass")
+	}
+	if i := slices.Index(m.StorageClasses, ""); i >= 0 {
+		f.add(fmt.Sprintf("%s.storageClasses[%d]", at, i), "is empty, want the name of a StorageClass")
+	}
+}
+
+// isExtendedResource reports whether a resource is one that Kubernetes itself does not know.
+func isExtendedResource(name string) bool {
+	domain, _, ok := strings.Cut(name, "/")
+	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
 func (f *fieldErrors) hooks(at string, r *Rule) {

@@ -77,7 +77,7 @@ func TestInvalidPolicies(t *testing.T) {
 		"selector": {rules(drain.Rule{}, drain.Rule{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}),
 			[]string{"rules[1].selector cannot be read"}},
 		"priority":    {rules(drain.Rule{MinPriority: &high, MaxPriority: &low}), []string{"rules[0].minPriority is 5, want at most maxPriority, -5"}},
-		"behavior":    {rules(drain.Rule{Behavior: "Evct"}), []string{`rules[0].behavior is "Evct", want "Evict", "Skip", "WaitCompleted" or "Hook"`}},
+		"behavior":    {rules(drain.Rule{Behavior: "Evct"}), []string{`rules[0].behavior is "Evct", want "Evict", "Skip", "WaitCompleted", "Hook" or "Block"`}},
 		"tier":        {rules(drain.Rule{Tier: 1<<31 - 1}), []string{"rules[0].tier is 2147483647"}},
 		"deadline":    {rules(drain.Rule{Deadline: -1}), []string{"rules[0].deadline is -1ns"}},
 		"no hooks":    {rules(drain.Rule{Behavior: drain.BehaviorHook}), []string{"rules[0].hooks is empty"}},

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -25,9 +26,32 @@ type CacheOptions struct {
 	Volumes bool
 	// DaemonSets also watches DaemonSets.
 	DaemonSets bool
+	// Namespaces also watches namespaces, for rules with a NamespaceSelector.
+	Namespaces bool
+	// Annotations are the keys of annotations that are kept of pods, for rules on annotations, besides those that
+	// [drain.PresetRules] reads and those of belay. With [Informers] they are compared with the server.
+	Annotations []string
 	// Node, when set, is the only Node that is watched, with its pods, so that an agent doesn't see the cluster.
 	// Budgets, and what the fields above add, know no node and are watched whole.
 	Node string
+}
+
+// CacheOptionsFor returns the options for drains with these policies: what their rules and their other fields read.
+func CacheOptionsFor(policies ...drain.Policy) CacheOptions {
+	o := CacheOptions{DaemonSets: true}
+	for i := range policies {
+		p := &policies[i]
+		o.Volumes = o.Volumes || p.Volumes || p.Removal != nil
+		for j := range p.Rules {
+			match := &p.Rules[j].PodMatch
+			o.Volumes = o.Volumes || len(match.StorageClasses) > 0 || slices.Contains(match.Volumes, "Local")
+			o.Namespaces = o.Namespaces || match.NamespaceSelector != nil
+			for _, a := range match.Annotations {
+				o.Annotations = append(o.Annotations, a.Key)
+			}
+		}
+	}
+	return o
 }
 
 // byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
@@ -45,14 +69,22 @@ type Cache struct {
 	watchers  watchers
 	informers []*informer
 
-	nodes, pods, budgets                               cache.Indexer
-	attachments, claims, persistentVolumes, daemonSets cache.Indexer // nil where not asked for
+	nodes, pods, budgets cache.Indexer
+	optionalStores
+	annotations []string // of pods, which are kept besides those of drains
+}
+
+// optionalStores are nil where not asked for.
+type optionalStores struct {
+	attachments, claims, persistentVolumes, daemonSets, namespaces cache.Indexer
 }
 
 var (
 	_ drain.Cache       = view{}
 	_ drain.VolumeCache = volumes{}
 	_ drain.OwnerCache  = owners{}
+
+	_ drain.NamespaceCache = view{}
 )
 
 // NewCache returns a Cache over the informers of a factory, which it makes where they are missing. The factory may have
@@ -77,7 +109,10 @@ func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, 
 	if o.DaemonSets {
 		from.DaemonSets = factory.Apps().V1().DaemonSets().Informer()
 	}
-	c := &Cache{node: o.Node}
+	if o.Namespaces {
+		from.Namespaces = core.Namespaces().Informer()
+	}
+	c := &Cache{node: o.Node, annotations: o.Annotations}
 	if err := c.addAll(from, true); err != nil {
 		return nil, fmt.Errorf("drain/kube.NewCache: %w", err)
 	}
@@ -158,6 +193,19 @@ func (c view) Pod(namespace, name string) *corev1.Pod {
 		return nil
 	}
 	return pod
+}
+
+// FindNamespace returns the namespace of that name, or nil. If known is false, namespaces are not watched.
+func (c view) FindNamespace(name string) (namespace *corev1.Namespace, known bool) {
+	if c.namespaces == nil {
+		return nil, false
+	}
+	return get[*corev1.Namespace](c.namespaces, "", name), true
+}
+
+// KeepsAnnotation reports whether an annotation of a pod is kept. What the informers of an embedder keep is theirs.
+func (c view) KeepsAnnotation(key string) bool {
+	return c.client != nil || isKept(key, c.annotations)
 }
 
 // Budgets returns the PodDisruptionBudgets of a namespace.

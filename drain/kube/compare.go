@@ -51,6 +51,9 @@ func (c *Cache) samples() map[string]sample {
 		"persistentvolumeclaims": func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, o)
 		},
+		"namespaces": func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.client.CoreV1().Namespaces().List(ctx, o)
+		},
 		"persistentvolumes": func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.client.CoreV1().PersistentVolumes().List(ctx, o)
 		},
@@ -67,7 +70,8 @@ func (c *Cache) compare(ctx context.Context) error {
 	for _, i := range c.informers {
 		wrong, err := compareSample(ctx, shared.Sample{
 			Resource: i.resource, Store: stores[i.resource], Informer: i.Informer, List: samples[i.resource],
-			Fields: fieldsRead, FieldMissing: ErrFieldMissing, SelectsTooLittle: ErrSelectsTooLittle,
+			Fields:       func(obj any) []shared.Field { return fieldsRead(obj, c.annotations) },
+			FieldMissing: ErrFieldMissing, SelectsTooLittle: ErrSelectsTooLittle,
 		})
 		if err != nil {
 			return err
@@ -98,9 +102,9 @@ func compareSample(ctx context.Context, s shared.Sample) (wrong, err error) {
 	}
 }
 
-// fieldsRead are what a drain reads of an object, after [Transform].
-func fieldsRead(obj any) []shared.Field {
-	slim, err := Transform(obj)
+// fieldsRead are what a drain reads of an object, after [Transform], with these annotations of pods.
+func fieldsRead(obj any, annotations []string) []shared.Field {
+	slim, err := transformKeeping(annotations)(obj)
 	if err != nil {
 		return nil
 	}
@@ -126,6 +130,8 @@ func fieldsRead(obj any) []shared.Field {
 		return []shared.Field{{Name: "spec", Value: o.Spec}}
 	case *corev1.PersistentVolume:
 		return []shared.Field{{Name: "spec", Value: o.Spec}}
+	case *corev1.Namespace:
+		return []shared.Field{{Name: "metadata.labels", Value: o.Labels}}
 	default:
 		return nil
 	}
@@ -142,6 +148,7 @@ func fieldsOfPod(p *corev1.Pod) []shared.Field {
 		{Name: "spec.nodeName", Value: p.Spec.NodeName},
 		{Name: "spec.tolerations", Value: p.Spec.Tolerations},
 		{Name: "spec.priority", Value: p.Spec.Priority},
+		{Name: "spec.priorityClassName", Value: p.Spec.PriorityClassName},
 		{Name: "spec.restartPolicy", Value: p.Spec.RestartPolicy},
 		{Name: "spec.terminationGracePeriodSeconds", Value: p.Spec.TerminationGracePeriodSeconds},
 		{Name: "spec.volumes", Value: p.Spec.Volumes},

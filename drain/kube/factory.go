@@ -16,11 +16,13 @@ import (
 	"github.com/belayproject/belay/internal/watch"
 )
 
-// NewFactory returns a factory whose informers keep no more of an object than a drain reads, see [Transform], and, with
+// NewFactory returns a factory whose informers keep no more of an object than a drain reads, see [Transform], besides
+// [CacheOptions].Annotations, and, with
 // [CacheOptions].Node, ask the API server for that Node and its pods only. Give the same options to [NewCache]. Other users of the
 // factory get the same objects.
 func NewFactory(client kubernetes.Interface, o CacheOptions) informers.SharedInformerFactory {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Transform))
+	slim := informers.WithTransform(transformKeeping(o.Annotations))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, slim)
 	if o.Node == "" {
 		return factory
 	}

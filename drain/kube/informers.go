@@ -34,6 +34,7 @@ type Informers struct {
 	Attachments Informer // of storagev1.VolumeAttachment
 	Claims      Informer // of corev1.PersistentVolumeClaim
 	Volumes     Informer // of corev1.PersistentVolume
+	Namespaces  Informer // of corev1.Namespace, for rules with a NamespaceSelector
 }
 
 // NewCacheFromInformers returns a Cache over informers that somebody else runs, so that a process has one watch of each
@@ -47,7 +48,8 @@ func NewCacheFromInformers(client kubernetes.Interface, from Informers, o CacheO
 	check := option.For("drain/kube.NewCacheFromInformers", nil)
 	check.Require("client", client, "see k8s.io/client-go/kubernetes.NewForConfig")
 	for _, p := range from.parts() {
-		wanted := p.required || o.DaemonSets && p.resource == "daemonsets" || (o.Volumes || from.hasVolumes()) && p.ofVolumes
+		wanted := p.required || o.DaemonSets && p.resource == "daemonsets" ||
+			o.Namespaces && p.resource == "namespaces" || (o.Volumes || from.hasVolumes()) && p.ofVolumes
 		if wanted || p.informer != nil { // the latter finds a nil pointer in an interface
 			check.Require("Informers."+p.field, p.informer, "an informer of "+p.resource+" for the whole cluster")
 		}
@@ -55,7 +57,7 @@ func NewCacheFromInformers(client kubernetes.Interface, from Informers, o CacheO
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	c := &Cache{node: o.Node, client: client}
+	c := &Cache{node: o.Node, client: client, annotations: o.Annotations}
 	if err := c.addAll(from, false); err != nil {
 		return nil, fmt.Errorf("drain/kube.NewCacheFromInformers: %w", err)
 	}
@@ -92,6 +94,8 @@ func (from Informers) parts() []part {
 			store: func(c *Cache) *cache.Indexer { return &c.persistentVolumes }},
 		{informer: from.DaemonSets, field: "DaemonSets", resource: "daemonsets",
 			store: func(c *Cache) *cache.Indexer { return &c.daemonSets }},
+		{informer: from.Namespaces, field: "Namespaces", resource: "namespaces",
+			store: func(c *Cache) *cache.Indexer { return &c.namespaces }},
 	}
 }
 

@@ -23,7 +23,7 @@ const defaultSyncTimeout = time.Minute
 
 // OpenOptions are those of [Open]. The zero value is the usual choice.
 type OpenOptions struct {
-	// Cache says what is watched. With Informers only its Node is used.
+	// Cache says what is watched. With Informers only its Node and Annotations are used.
 	Cache CacheOptions
 	// Informers, where one of them is set, are used instead of watches of this package's own: see [NewCacheFromInformers].
 	Informers Informers
@@ -127,7 +127,9 @@ func (d *Drainer) openCache(ctx context.Context, config *rest.Config, o OpenOpti
 		return fmt.Errorf("drain/kube.Open: %w", err)
 	}
 	if o.Informers != (Informers{}) {
-		d.Cache, err = NewCacheFromInformers(clientset, o.Informers, CacheOptions{Node: o.Cache.Node})
+		d.Cache, err = NewCacheFromInformers(clientset, o.Informers, CacheOptions{
+			Node: o.Cache.Node, Annotations: o.Cache.Annotations,
+		})
 		return err
 	}
 	d.factory = NewFactory(clientset, o.Cache)
@@ -234,8 +236,11 @@ func ReleaseNode(ctx context.Context, config *rest.Config, name string, o DrainO
 func runNode(
 	ctx context.Context, config *rest.Config, name string, mode drain.Mode, o DrainOptions,
 ) (drain.Status, error) {
+	needs := CacheOptionsFor(o.Policy)
 	o.Open.Cache.Node, o.Open.Cache.DaemonSets = name, true
-	o.Open.Cache.Volumes = o.Open.Cache.Volumes || o.Policy.Volumes || o.Policy.Removal != nil
+	o.Open.Cache.Volumes = o.Open.Cache.Volumes || needs.Volumes
+	o.Open.Cache.Namespaces = o.Open.Cache.Namespaces || needs.Namespaces
+	o.Open.Cache.Annotations = append(needs.Annotations, o.Open.Cache.Annotations...)
 	now := time.Now()
 	r := drain.Request{
 		Holder: orDefault(o.Holder, defaultHolder), Maintenance: orDefault(o.Maintenance, now.UTC().Format(time.RFC3339Nano)),

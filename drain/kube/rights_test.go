@@ -140,7 +140,7 @@ func TestRightsAreEnoughAndNeeded(t *testing.T) {
 // everything returns a function that uses each part of this package, and returns what was denied, and all errors.
 func (c *cluster) everything(t *testing.T, config *rest.Config) func() (denials []string, err error) {
 	t.Helper()
-	cache := startCache(t, config, kube.CacheOptions{Volumes: true, DaemonSets: true})
+	cache := startCache(t, config, kube.CacheOptions{Volumes: true, DaemonSets: true, Namespaces: true})
 	client, clients := newClient(t, config, kube.ClientOptions{}), clientset(t, config)
 	keeper, err := kube.NewLeaseKeeper(clients, kube.Options{})
 	must(t, err)

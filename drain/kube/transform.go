@@ -19,17 +19,29 @@ import (
 // annotationPrefix is what the drain's own annotations begin with.
 const annotationPrefix = "drain.belay.dev/"
 
-// Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its affinity, its containers but for how they run
-// and how they mount directories of the node, and all annotations but those of drains and of mirror pods; of a volume it keeps the name,
-// and the source where that holds data. A Node keeps its metadata, spec and conditions, and of its managedFields the
+// Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its affinity,
+// its containers but for how they run, how they mount directories of the node and the extended resources that they request, and all annotations but those of
+// drains, of mirror pods and of [drain.PresetRules]; of a volume it keeps the name, and the source where that holds data.
+// A Node keeps its metadata, spec and conditions, and of its managedFields the
 // entries that say who has set its cordon and its mark. A DaemonSet keeps its name and UID. Objects of other kinds, and
 // what is no object, are passed through. It changes no object that it is given.
 //
 // Who gives [drain.Options].Fits a function that looks at containers or affinity uses a factory without Transform.
 func Transform(obj any) (any, error) {
+	return slimObject(obj, nil)
+}
+
+// transformKeeping is [Transform] that also keeps these annotations of pods.
+func transformKeeping(annotations []string) func(obj any) (any, error) {
+	return func(obj any) (any, error) { return slimObject(obj, annotations) }
+}
+
+func slimObject(obj any, annotations []string) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
-		return slimPod(o), nil
+		return slimPod(o, annotations), nil
+	case *corev1.Namespace:
+		return &corev1.Namespace{ObjectMeta: unannotated(o.ObjectMeta)}, nil
 	case *corev1.Node:
 		return &corev1.Node{
 			ObjectMeta: withCordonOwners(o.ObjectMeta), Spec: o.Spec, Status: corev1.NodeStatus{Conditions: o.Status.Conditions},
@@ -51,21 +63,23 @@ func Transform(obj any) (any, error) {
 	}
 }
 
-func slimPod(o *corev1.Pod) *corev1.Pod {
+func slimPod(o *corev1.Pod, annotations []string) *corev1.Pod {
 	meta := unannotated(o.ObjectMeta)
 	meta.GenerateName = ""
 	for key, value := range o.Annotations {
-		if key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, annotationPrefix) {
+		if isKept(key, annotations) {
 			metav1.SetMetaDataAnnotation(&meta, key, value)
 		}
 	}
 	return &corev1.Pod{
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
-			NodeName: o.Spec.NodeName, SchedulingGates: o.Spec.SchedulingGates, Tolerations: o.Spec.Tolerations, Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
+			NodeName: o.Spec.NodeName, SchedulingGates: o.Spec.SchedulingGates, Tolerations: o.Spec.Tolerations,
+			Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
+			PriorityClassName:             o.Spec.PriorityClassName,
 			TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds, Volumes: slimVolumes(o.Spec.Volumes),
-			InitContainers: hostMounts(o.Spec.InitContainers, o.Spec.Volumes),
-			Containers:     hostMounts(o.Spec.Containers, o.Spec.Volumes),
+			InitContainers: slimContainers(o.Spec.InitContainers, o.Spec.Volumes),
+			Containers:     slimContainers(o.Spec.Containers, o.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{
 			Phase: o.Status.Phase, Conditions: o.Status.Conditions, StartTime: o.Status.StartTime,
@@ -89,9 +103,21 @@ func slimVolumes(full []corev1.Volume) []corev1.Volume {
 	return slim
 }
 
-// hostMounts keeps of the containers how they mount directories of the node, by which [drain.Policy].Removal knows who writes to them.
-// Few pods have any.
-func hostMounts(full []corev1.Container, volumes []corev1.Volume) []corev1.Container {
+// isKept reports whether an annotation of a pod is kept.
+func isKept(key string, annotations []string) bool {
+	return key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, annotationPrefix) ||
+		slices.Contains(presetAnnotations, key) || slices.Contains(annotations, key)
+}
+
+// presetAnnotations are what [drain.PresetRules] reads.
+var presetAnnotations = []string{
+	"karpenter.sh/do-not-disrupt", "cluster-autoscaler.kubernetes.io/safe-to-evict",
+	"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes",
+}
+
+// slimContainers keeps of the containers how they mount directories of the node, by which [drain.Policy].Removal knows
+// who writes to them, and what extended resources they request, for rules. Few pods have any.
+func slimContainers(full []corev1.Container, volumes []corev1.Volume) []corev1.Container {
 	var slim []corev1.Container
 	for i := range full {
 		var mounts []corev1.VolumeMount
@@ -101,11 +127,30 @@ func hostMounts(full []corev1.Container, volumes []corev1.Volume) []corev1.Conta
 				mounts = append(mounts, corev1.VolumeMount{Name: m.Name, ReadOnly: m.ReadOnly})
 			}
 		}
-		if len(mounts) > 0 {
-			slim = append(slim, corev1.Container{Name: full[i].Name, VolumeMounts: mounts})
+		requests := extendedResources(full[i].Resources.Requests)
+		if len(mounts) > 0 || requests != nil {
+			slim = append(slim, corev1.Container{
+				Name: full[i].Name, VolumeMounts: mounts, Resources: corev1.ResourceRequirements{Requests: requests},
+			})
 		}
 	}
 	return slim
+}
+
+// extendedResources are those that Kubernetes itself does not know.
+func extendedResources(requests corev1.ResourceList) corev1.ResourceList {
+	var extended corev1.ResourceList
+	for name, quantity := range requests {
+		domain, _, isQualified := strings.Cut(string(name), "/")
+		if !isQualified || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") {
+			continue
+		}
+		if extended == nil {
+			extended = corev1.ResourceList{}
+		}
+		extended[name] = quantity
+	}
+	return extended
 }
 
 func slimStatuses(full []corev1.ContainerStatus) []corev1.ContainerStatus {
