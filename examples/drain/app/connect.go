@@ -84,7 +84,7 @@ func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs)
 	if c.clientset, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	options := kube.CacheOptions{DaemonSets: true, Volumes: n.policy.Volumes || n.policy.Removal != nil}
+	options := kube.CacheOptionsFor(n.policy)
 	factory := kube.NewFactory(c.clientset, options)
 	cache, err := kube.NewCache(factory, options)
 	if err != nil {

@@ -110,6 +110,23 @@ func TestWhatIsAllowedIsDone(t *testing.T) {
 	w.asFound(t, n1, false)
 }
 
+// --honor keeps the pods that ask Karpenter not to disrupt them, says so, and moves the others.
+func TestHonorKeepsWhatIsNotToBeDisrupted(t *testing.T) {
+	w := newWorld(t)
+	n1 := w.node(t, "1")
+	w.bare(t, "job", n1)
+	w.bare(t, "web", n1)
+	w.annotate(t, "job", "karpenter.sh/do-not-disrupt", "true")
+
+	p := w.drain(t, n1, "--honor=do-not-disrupt", "--force", "--timeout=8s", "--settle=0s")
+	p.ends(t, exitBlocked)
+	p.says(t, "evicted "+w.namespace+"/web", `rule "karpenter.sh/do-not-disrupt" keeps it`, "BlockedByRule")
+	if left := w.pods(t, n1); len(left) != 1 || !strings.Contains(left[0], "job") {
+		t.Errorf("pods %q are left, want the one that is not to be disrupted", left)
+	}
+	w.drain(t, "plan", n1, "--honor=safe-to-evict", "--force").ends(t, exitDone)
+}
+
 // R-DR-03: the plan is what the drain then does, and making it writes nothing.
 func TestPlanIsWhatTheDrainDoes(t *testing.T) {
 	w := newWorld(t)

@@ -138,6 +138,7 @@ func TestUsageErrors(t *testing.T) {
 		{"n1 --policy=" + bad, "settle: is 5: must be a duration"},
 		{"plan n1 --policy=" + bad, "localdata: is not known; known are"},
 		{"n1 --policy=/nowhere", "no such file"},
+		{"n1 --honor=do-not-evict", "must be karpenter.sh/do-not-disrupt or cluster-autoscaler.kubernetes.io/safe-to-evict"},
 		{"n1 --escalate=kill=5m", "the only step is delete"},
 		{"release", "give the names of nodes"},
 		{"hold n1", "--for"},

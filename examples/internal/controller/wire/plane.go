@@ -122,7 +122,11 @@ func (p *Plane) records() (err error) {
 
 // drains makes what drains nodes, and the caches that it shares with the health of nodes.
 func (p *Plane) drains() error {
-	options := drainkube.CacheOptions{DaemonSets: true, Volumes: p.s.Policy.Volumes || p.s.Policy.Removal != nil}
+	policies := []drain.Policy{p.s.Policy}
+	if p.s.Forced != nil {
+		policies = append(policies, *p.s.Forced)
+	}
+	options := drainkube.CacheOptionsFor(policies...)
 	p.factory = drainkube.NewFactory(p.core, options)
 	var err error
 	if p.pods, err = drainkube.NewCache(p.factory, options); err != nil {

@@ -28,6 +28,8 @@ type Pods struct {
 	PodSelector      string
 	Escalate         []string
 	Settle           time.Duration
+	// Honor names the annotations of other projects that are read, see drain.PresetRules.
+	Honor []string
 	// DisableEviction deletes pods in place of evicting them. No budget is asked.
 	DisableEviction bool
 	// SkipDeleted leaves out pods that should have ended this many seconds ago; 0 leaves out none.
@@ -45,6 +47,8 @@ func (s *Pods) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.Force, "force", false, "evict pods without a controller too, which nothing creates again; without it they alone stay")
 	f.Int64Var(&s.GracePeriod, "grace-period", -1, "seconds that each pod has to end; negative means the pod's own, 0 is refused")
 	f.StringVar(&s.PodSelector, "pod-selector", "", "label selector of the pods that have to leave; all others stay and are not waited for")
+	f.StringSliceVar(&s.Honor, "honor", nil, "annotations of pods to read: karpenter.sh/do-not-disrupt, "+
+		"cluster-autoscaler.kubernetes.io/safe-to-evict, or the part after the slash; rules of the policy file go before")
 	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER: delete=10m deletes, past every budget, what is still there 10m after the cordon; may be repeated")
 	f.DurationVar(&s.Settle, "settle", 0, "how long a node is watched after its cordon before it counts as drained; "+
 		"without it as long as a pod "+
@@ -119,6 +123,14 @@ func (s *Pods) Policy() (drain.Policy, error) {
 	skip, err := skipOthers(s.PodSelector)
 	p.add(err)
 	policy.Rules = append(skip, policy.Rules...)
+	for _, name := range s.Honor {
+		rules, err := drain.PresetRules(name)
+		if err != nil {
+			p.add(&FlagError{Flag: "honor", Value: name,
+				Want: "must be karpenter.sh/do-not-disrupt or cluster-autoscaler.kubernetes.io/safe-to-evict"})
+		}
+		policy.Rules = append(policy.Rules, rules...)
+	}
 	if len(p) == 0 {
 		p.add(policy.Validate())
 	}
