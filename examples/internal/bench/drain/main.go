@@ -7,10 +7,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,6 +47,7 @@ func main() {
 	only := flag.String("scenario", "", "run only these, for example S1,S3")
 	quick := flag.Bool("quick", false, "one repeat, fewer pods and shorter times")
 	child := flag.String("child", "", "internal: drain as this side, in a process of its own")
+	profile := flag.String("profile", "", "write a CPU profile of the scenarios to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -59,13 +62,30 @@ func main() {
 	if b.quick {
 		b.repeats = 1
 	}
-	if err := b.run(ctx, *only); err != nil {
+	if err := b.profiled(ctx, *only, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "bench drain:", err)
 		os.Exit(2)
 	}
 	if b.short {
 		os.Exit(1)
 	}
+}
+
+// profiled runs, and writes a CPU profile where a file is named.
+func (b *bench) profiled(ctx context.Context, only, file string) (err error) {
+	if file == "" {
+		return b.run(ctx, only)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("creating the profile: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return fmt.Errorf("profiling: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	return b.run(ctx, only)
 }
 
 // run starts the control plane and goes through the scenarios.
