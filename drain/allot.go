@@ -21,6 +21,7 @@ type demand struct {
 	// budgets counts the pods that it would evict now under each budget, with those that only the budget holds back: what comes free
 	// is kept for a node by that number, whoever asks first.
 	budgets map[types.NamespacedName]int
+	asks    int // pods about which the server is asked though their budgets hold them back
 }
 
 const (
@@ -40,6 +41,8 @@ type schedNode struct {
 	short    int       // evictions that it still waits for, as far as it has asked since its demand
 	waiting  time.Time // when the first was, since it last got a ticket
 	waitsFor time.Time // until when its place in the queue is kept
+	asks     int       // see demand
+	asksAt   time.Time // when its turn to ask is
 }
 
 func (n *schedNode) live(now time.Time) bool   { return now.Sub(n.at) < demandLife }
@@ -99,7 +102,7 @@ func (s *Scheduler) permit(node string, now time.Time) *refusal {
 	if gets > 0 {
 		s.bucket.take()
 		if len(claims) > 0 || mine.first {
-			s.turn = (s.turn + 1) % fairTurn
+			s.turns.tickets = (s.turns.tickets + 1) % fairTurn
 		}
 		if n != nil {
 			n.waiting, n.short = time.Time{}, max(0, n.short-1)
@@ -137,7 +140,7 @@ func (s *Scheduler) queue(node string, now time.Time) (claims []claim, mine clai
 			claims = append(claims, n.claim(n.short))
 		}
 	}
-	if longest == nil || s.turn != fairTurn-1 {
+	if longest == nil || s.turns.tickets != fairTurn-1 {
 		return claims, mine
 	}
 	if longest.name == node {

@@ -125,6 +125,9 @@ func (p *pass) want() {
 	d := demand{remaining: p.plan.Counts.Remaining, since: p.st.Started, budgets: map[types.NamespacedName]int{}}
 	for i := range p.plan.Pods {
 		pod := &p.plan.Pods[i]
+		if pod.asksAnyway() {
+			d.asks++
+		}
 		if pod.Action != Evict && (pod.Action != Wait || pod.Reason != BudgetExhausted) {
 			continue
 		}

@@ -67,11 +67,17 @@ type Scheduler struct {
 	units   map[PodRef]*schedUnit // those of all budgets
 	flying  map[PodRef]*ticket
 	bucket  schedBucket
-	turn    int // tickets given since the longest waiting node came first
+	turns   schedTurns
 	server  schedBackoff
 	tickets uint64         // how many were given: orders answers by when they were asked for
 	random  func() float64 // in [0,1)
 	swept   time.Time
+}
+
+// schedTurns orders those that wait.
+type schedTurns struct {
+	tickets   int       // given since the longest waiting node came first
+	asksUntil time.Time // when all nodes that have a turn to ask will have had it
 }
 
 // NewScheduler checks the options and returns a Scheduler.
@@ -95,7 +101,7 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 // What the scheduler says when there is nothing better to go by.
 const (
 	schedRecheck  = 2 * time.Second // only evictions of this process stand in the way: their effect is seen soon
-	askRecheck    = 5 * time.Second // an eviction that will hardly be accepted has time
+	askShortest   = time.Second     // an eviction that will hardly be accepted has time
 	schedShortest = 50 * time.Millisecond
 	schedLongest  = 2 * time.Minute
 	schedSweep    = 10 * time.Second
@@ -139,7 +145,7 @@ func (s *Scheduler) want(node string, d demand) {
 		s.nodes[node] = n
 	}
 	s.unwant(node, n)
-	n.name, n.remaining, n.since, n.at = node, d.remaining, d.since, now
+	n.name, n.remaining, n.since, n.at, n.asks = node, d.remaining, d.since, now, d.asks
 	for key, pods := range d.budgets {
 		if pods > 0 && key != (types.NamespacedName{}) {
 			n.budgets = append(n.budgets, key)
@@ -226,15 +232,37 @@ func (s *Scheduler) left(pod PodRef) {
 }
 
 // takeAsk gives the right to send an eviction that the budget does not allow. It leaves half of the rate, and half of
-// the evictions that may be under way, to pods that can leave.
+// the evictions that may be under way, to pods that can leave. Where there is no more, the node gets a turn, after
+// those of the nodes before it: of 100 nodes that came back together one would find room, and all again later.
 func (s *Scheduler) takeAsk(node string, pod PodRef) (*ticket, *refusal) {
 	s.mu.Lock()
-	free := float64(s.bucket.fill(s.tick())) > s.bucket.burst/2 && len(s.flying) < (s.o.InFlight+1)/2
+	wait := s.turnToAsk(s.nodes[node], s.tick())
 	s.mu.Unlock()
-	if !free {
-		return nil, &refusal{WaitingForRate, jitter(askRecheck), "evictions that their budgets allow come first"}
+	if wait > 0 {
+		return nil, &refusal{WaitingForRate, wait, "evictions that their budgets allow come first"}
 	}
 	return s.take(node, pod, types.NamespacedName{})
+}
+
+// turnToAsk is how long the node has to wait until it may ask about a pod that its budget holds back. It may be nil.
+func (s *Scheduler) turnToAsk(n *schedNode, now time.Time) time.Duration {
+	free := float64(s.bucket.fill(now)) > s.bucket.burst/2 && len(s.flying) < (s.o.InFlight+1)/2
+	switch {
+	case n == nil && free:
+		return 0
+	case n == nil:
+		return askShortest
+	case free && !now.Before(n.asksAt):
+		n.asks = max(0, n.asks-1)
+		return 0
+	case !now.Before(n.asksAt):
+		if earliest := now.Add(askShortest); s.turns.asksUntil.Before(earliest) {
+			s.turns.asksUntil = earliest
+		}
+		n.asksAt = s.turns.asksUntil
+		s.turns.asksUntil = n.asksAt.Add(s.later(min(n.asks, s.o.Burst/2) - 1))
+	}
+	return min(n.asksAt.Sub(now), schedLongest)
 }
 
 // take gives the right to evict a pod of the node now, or says why not. An empty budget means that none guards the pod. It
