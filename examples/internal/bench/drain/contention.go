@@ -15,6 +15,9 @@ import (
 	"github.com/belayproject/belay/examples/internal/bench/drain/stage"
 )
 
+// contentionRatio is of kubectl's wall time.
+const contentionRatio = 1.05
+
 // contention is S3: many nodes under one budget that is wide open, so that only the server's updates of that budget are in the way.
 // kubectl runs without a limit, as ten commands each of which has a burst of 300 do, and as one controller that shares a client of
 // 20/30; -quick leaves the second out.
@@ -27,7 +30,7 @@ func contention(ctx context.Context, b *bench) error {
 		{shape: shape, side: ours(settled(0)), limit: limit{20, 30}, timeout: timeout},
 		{shape: shape, side: peer(kubectlRetry), limit: limit{20, 30}, timeout: timeout},
 	}
-	names := []string{"S3.failed", "S3.failed-20-30"}
+	names := []string{"", "-20-30"}
 	if b.quick {
 		trials, names = trials[:2], names[:1]
 	}
@@ -40,10 +43,11 @@ func contention(ctx context.Context, b *bench) error {
 		failed := func(r result) int { return r.failed }
 		lost := each(mine, failed)
 		b.print(line{
-			name: name, ours: lost.String(), peer: each(theirs, failed).String(), bar: "0", good: sound(mine) && lost.most() == 0,
+			name: "S3.failed" + name, ours: lost.String(), peer: each(theirs, failed).String(), bar: "0", good: sound(mine) && lost.most() == 0,
 			more: fmt.Sprintf("of %d nodes of %d pods; wall %s, peer %s; evictions %s, peer %s; answers 409 and 504 %s, peer %s", shape.Nodes, shape.PodsPerNode,
 				each(mine, wall), each(theirs, wall), each(mine, evictions), each(theirs, evictions), each(mine, contended), each(theirs, contended)),
 		})
+		b.printWall("S3.wall"+name, mine, theirs, contentionRatio, "under one budget that is wide open")
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (b *bench) rest(ctx context.Context, p *paper, drainer *drain.Drainer) erro
 	}
 	ended := make(chan error, 1)
 	go func() {
-		failed, why := drainAll(ctx, drainer, drain.Policy{}, nodes)
+		failed, why := drainAll(ctx, drainer, plan{}, nodes)
 		ended <- fmt.Errorf("%d drains ended: %w", failed, why)
 	}()
 	if err := p.calm(ctx, ended); err != nil {

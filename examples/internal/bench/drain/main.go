@@ -38,7 +38,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"S1", calls}, {"S2", budget}, {"S3", contention}, {"S4", wake},
 		{"S5", throttled}, {"S6", killed}, {"S7", namesake}, {"S8", idle},
-		{"S11", runEasy},
+		{"S9", runSet}, {"S10", silence}, {"S11", runEasy}, {"S12", crowd},
 	}
 }
 

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,21 +28,30 @@ func defaults() drain.Policy { return drain.Policy{} }
 
 func settled(d time.Duration) drain.Policy { return drain.Policy{Settle: &d} }
 
-// ours is our drain with the Scheduler's default limits, all nodes at the same time. Its cache is full before the drain begins, as in
-// a controller that runs.
-func ours(policy drain.Policy) side {
+// A plan is how our drain goes about its nodes.
+type plan struct {
+	policy   drain.Policy
+	parallel int                    // nodes at once; zero means all
+	rate     drain.SchedulerOptions // zero means the defaults
+}
+
+// ours is our drain with the Scheduler's default limits, all nodes at the same time.
+func ours(policy drain.Policy) side { return oursWith(plan{policy: policy}) }
+
+// oursWith is our drain. Its cache is full before the drain begins, as in a controller that runs.
+func oursWith(how plan) side {
 	return side{name: "ours", prepare: func(ctx context.Context, config *rest.Config) (drainFunc, func(), error) {
-		drainer, end, err := newDrainer(ctx, config)
+		drainer, end, err := newDrainer(ctx, config, how.rate)
 		if err != nil {
 			return nil, nil, err
 		}
 		return func(ctx context.Context, nodes []string) (failed int, why error) {
-			return drainAll(ctx, drainer, policy, nodes)
+			return drainAll(ctx, drainer, how, nodes)
 		}, end, nil
 	}}
 }
 
-func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end func(), err error) {
+func newDrainer(ctx context.Context, config *rest.Config, rate drain.SchedulerOptions) (_ *drain.Drainer, end func(), err error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
@@ -60,6 +70,10 @@ func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end
 	if err != nil {
 		return nil, nil, err
 	}
+	scheduler, err := drain.NewScheduler(rate)
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	end = func() {
 		cancel()
@@ -70,7 +84,7 @@ func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end
 		end()
 		return nil, nil, err
 	}
-	drainer, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
+	drainer, err := drain.New(drain.Options{Cache: cache.View(), Client: client, Scheduler: scheduler})
 	if err != nil {
 		end()
 		return nil, nil, err
@@ -78,11 +92,11 @@ func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end
 	return drainer, end, nil
 }
 
-func drainAll(ctx context.Context, drainer *drain.Drainer, policy drain.Policy, nodes []string) (failed int, why error) {
+func drainAll(ctx context.Context, drainer *drain.Drainer, how plan, nodes []string) (failed int, why error) {
 	status, err := drainer.Run(ctx, drain.Set{
-		Request:  drain.Request{Holder: "bench", Maintenance: "bench", Mode: drain.Drain, Policy: policy},
+		Request:  drain.Request{Holder: "bench", Maintenance: "bench", Mode: drain.Drain, Policy: how.policy},
 		Groups:   [][]string{nodes},
-		MaxNodes: intstr.FromInt(len(nodes)),
+		MaxNodes: intstr.FromInt(cmp.Or(how.parallel, len(nodes))),
 		// A node that fails must not hide what becomes of the others.
 		SkipFailed: true,
 	}, nil)

@@ -65,6 +65,7 @@ type scene struct {
 	play   *stage.Play
 	client *stage.Client
 	end    context.CancelFunc // ends the drain
+	over   <-chan struct{}    // is closed when its time is over
 	ended  <-chan struct{}    // is closed when it has ended
 }
 
@@ -122,7 +123,7 @@ func (r *result) drain(ctx context.Context, t trial, p *stage.Play, c *stage.Cli
 	if t.during == nil {
 		beside <- nil
 	} else {
-		go func() { beside <- t.during(ctx, scene{p, c, cancel, ended}) }()
+		go func() { beside <- t.during(ctx, scene{p, c, cancel, limited.Done(), ended}) }()
 	}
 	r.failed, r.why = drain(limited, p.Nodes)
 	r.wall, r.counts = time.Since(from), c.Counter.Since(from)

@@ -26,6 +26,22 @@ func Drain(ctx context.Context, client kubernetes.Interface, node string, retry 
 	return kubectl.RunNodeDrain(h, node)
 }
 
+// DrainNodes cordons all nodes, and drains them one after the other, as the command does with several. It returns an
+// error for each node.
+func DrainNodes(ctx context.Context, client kubernetes.Interface, nodes []string, retry time.Duration) []error {
+	h := helper(ctx, client, retry)
+	errs := make([]error, len(nodes))
+	for i, node := range nodes {
+		errs[i] = schedulable(ctx, h, node, false)
+	}
+	for i, node := range nodes {
+		if errs[i] == nil {
+			errs[i] = kubectl.RunNodeDrain(h, node)
+		}
+	}
+	return errs
+}
+
 // Uncordon makes a node schedulable again.
 func Uncordon(ctx context.Context, client kubernetes.Interface, node string) error {
 	return schedulable(ctx, helper(ctx, client, Retry), node, true)

@@ -27,7 +27,8 @@ type Observer struct {
 	healthy int
 	pod     int // that exist
 	lowest  int
-	budget  policyv1.PodDisruptionBudgetStatus
+	budgets map[string]policyv1.PodDisruptionBudgetStatus
+	budget  policyv1.PodDisruptionBudgetStatus // the sum of them
 	opened  []time.Time
 	err     error
 	changed chan struct{} // closed on the next change
@@ -44,7 +45,7 @@ type PodSeen struct {
 // Seen is the state at one moment.
 type Seen struct {
 	Pods, Healthy, Lowest int
-	// Allowed, Counted and Expected are the budget's disruptionsAllowed, currentHealthy and expectedPods.
+	// Allowed, Counted and Expected are the budgets' disruptionsAllowed, currentHealthy and expectedPods, in all.
 	Allowed, Counted, Expected int
 	All                        map[types.UID]*PodSeen
 }
@@ -72,7 +73,7 @@ func (s Seen) AskedOff(nodes map[string]bool) int {
 }
 
 func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*Observer, error) {
-	o := &Observer{pods: map[types.UID]*PodSeen{}, changed: make(chan struct{})}
+	o := &Observer{pods: map[types.UID]*PodSeen{}, budgets: map[string]policyv1.PodDisruptionBudgetStatus{}, changed: make(chan struct{})}
 	// The namespace is new: nothing is in it that the watches would have to begin with.
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -135,11 +136,21 @@ func (o *Observer) take(event watch.Event, now time.Time) {
 		if event.Type == watch.Bookmark {
 			return
 		}
-		if o.budget.DisruptionsAllowed == 0 && object.Status.DisruptionsAllowed > 0 {
+		before := o.budget.DisruptionsAllowed
+		o.takeBudget(object.Name, object.Status)
+		if before == 0 && o.budget.DisruptionsAllowed > 0 {
 			o.opened = append(o.opened, now)
 		}
-		o.budget = object.Status
 	}
+}
+
+// takeBudget keeps the sum of what all budgets say.
+func (o *Observer) takeBudget(name string, now policyv1.PodDisruptionBudgetStatus) {
+	before := o.budgets[name]
+	o.budgets[name] = now
+	o.budget.DisruptionsAllowed += now.DisruptionsAllowed - before.DisruptionsAllowed
+	o.budget.CurrentHealthy += now.CurrentHealthy - before.CurrentHealthy
+	o.budget.ExpectedPods += now.ExpectedPods - before.ExpectedPods
 }
 
 func (o *Observer) takePod(pod *corev1.Pod, gone bool, now time.Time) {

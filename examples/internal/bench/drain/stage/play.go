@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,25 +22,34 @@ import (
 
 const (
 	setupTimeout = 4 * time.Minute
+	setupOfPod   = 50 * time.Millisecond // more, for each
 	playLabel    = "bench.belay.dev/play"
+	appLabel     = "bench.belay.dev/app"
 	spares       = 2
-	roomy        = 1000 // pods on a spare node
+	roomy        = 1000 // pods on a spare node, or all of the play's
+	setupWorkers = 16   // requests at once that set a play up
 )
 
-// A Shape is what a play has on its nodes: one workload, which fills the nodes to be drained exactly.
+// A Shape is what a play has on its nodes: workloads that fill the nodes to be drained exactly.
 type Shape struct {
 	Nodes, PodsPerNode int
 	Ready, End         time.Duration // how long a pod takes to become ready, and to end
-	// MaxUnavailable is the one budget over all pods; nil means none.
+	// Apps is how many workloads share the pods; zero means one. Pods must be a multiple of it.
+	Apps int
+	// MaxUnavailable is the budget of each workload; nil means none.
 	MaxUnavailable *intstr.IntOrString
 	// Held spends one unit of the budget from the start, until Release: a further pod, on a spare node, is not ready.
 	Held bool
-	// Stateful makes the workload a StatefulSet instead of a ReplicaSet.
+	// Stateful makes the one workload a StatefulSet instead of a ReplicaSet.
 	Stateful bool
+	// Room is how many pods more than its own each node takes once it is filled.
+	Room int
 }
 
 // Pods is how many pods the play has.
 func (s Shape) Pods() int { return s.Nodes * s.PodsPerNode }
+
+func (s Shape) apps() int { return max(1, s.Apps) }
 
 // A Play is a workload on nodes of its own, and its observer.
 type Play struct {
@@ -55,7 +65,7 @@ type Play struct {
 // Play sets up what the shape says. The nodes to be drained are filled by the scheduler, since there is no other place; then
 // there are spare nodes, which have room for everything.
 func (s *Stage) Play(ctx context.Context, shape Shape) (*Play, error) {
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout+time.Duration(shape.Pods())*setupOfPod)
 	defer cancel()
 	p := &Play{Shape: shape, stage: s, name: fmt.Sprintf("play-%d", s.serial.Add(1))}
 	if err := p.set(ctx); err != nil {
@@ -75,27 +85,55 @@ func (p *Play) set(ctx context.Context) error {
 		return err
 	}
 	for i := range p.Shape.Nodes {
-		name := fmt.Sprintf("%s-node-%d", p.name, i)
-		if err := p.node(ctx, name, p.PodsPerNode); err != nil {
-			return err
-		}
-		p.Nodes = append(p.Nodes, name)
+		p.Nodes = append(p.Nodes, fmt.Sprintf("%s-node-%d", p.name, i))
 	}
-	if err := p.budget(ctx); err != nil {
+	if err := atOnce(p.Shape.Nodes, func(i int) error { return p.node(ctx, p.Nodes[i], p.PodsPerNode) }); err != nil {
 		return err
 	}
-	if err := p.workload(ctx); err != nil {
+	if err := atOnce(p.apps(), func(i int) error { return errors.Join(p.budget(ctx, i), p.workload(ctx, i)) }); err != nil {
 		return err
 	}
 	if err := p.Observer.Await(ctx, func(seen Seen) bool { return seen.Healthy == p.Pods() }); err != nil {
 		return fmt.Errorf("waiting for %d ready pods: %w", p.Pods(), err)
 	}
 	for i := range spares {
-		if err := p.node(ctx, fmt.Sprintf("%s-spare-%d", p.name, i), roomy); err != nil {
+		if err := p.node(ctx, fmt.Sprintf("%s-spare-%d", p.name, i), max(roomy, p.Pods())); err != nil {
 			return err
 		}
 	}
+	if err := p.makeRoom(ctx); err != nil {
+		return err
+	}
 	return p.settled(ctx)
+}
+
+// atOnce calls do for each number below n, a bounded number of times at once.
+func atOnce(n int, do func(int) error) error {
+	errs := make([]error, n)
+	places := make(chan struct{}, setupWorkers)
+	var wg sync.WaitGroup
+	for i := range n {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			errs[i] = do(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// makeRoom lets the nodes take more pods than they have been filled with.
+func (p *Play) makeRoom(ctx context.Context) error {
+	if p.Room == 0 {
+		return nil
+	}
+	pods := p.PodsPerNode + p.Room
+	patch := fmt.Appendf(nil, `{"status":{"capacity":{"pods":"%d"},"allocatable":{"pods":"%d"}}}`, pods, pods)
+	return atOnce(len(p.Nodes), func(i int) error {
+		_, err := p.stage.client.CoreV1().Nodes().Patch(ctx, p.Nodes[i], types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	})
 }
 
 // settled waits until the disruption controller has counted every pod.
@@ -150,22 +188,38 @@ func (p *Play) node(ctx context.Context, name string, room int) error {
 	return err
 }
 
-func (p *Play) budget(ctx context.Context) error {
+func (p *Play) budget(ctx context.Context, app int) error {
 	if p.MaxUnavailable == nil {
 		return nil
 	}
 	_, err := p.stage.client.PolicyV1().PodDisruptionBudgets(p.name).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: p.MaxUnavailable, Selector: &metav1.LabelSelector{MatchLabels: p.labels()}},
+		ObjectMeta: metav1.ObjectMeta{Name: p.app(app)},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: p.MaxUnavailable, Selector: &metav1.LabelSelector{MatchLabels: p.labelsOf(app)},
+		},
 	}, metav1.CreateOptions{})
 	return err
+}
+
+// app names a workload and its budget. The first one is named after the play.
+func (p *Play) app(i int) string {
+	if i == 0 {
+		return p.name
+	}
+	return fmt.Sprintf("%s-app-%d", p.name, i)
+}
+
+func (p *Play) labelsOf(app int) map[string]string {
+	labels := p.labels()
+	labels[appLabel] = p.app(app)
+	return labels
 }
 
 func (p *Play) labels() map[string]string { return map[string]string{playLabel: p.name} }
 
 // Close takes everything away but the namespace, which nothing would finish.
 func (p *Play) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setupTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setupTimeout+time.Duration(p.Pods())*setupOfPod)
 	defer cancel()
 	var errs []error
 	now, all := int64(0), metav1.ListOptions{LabelSelector: playLabel + "=" + p.name}

@@ -25,23 +25,24 @@ const (
 	never     = 1000 * time.Hour
 )
 
-func (p *Play) workload(ctx context.Context) error {
-	if p.Stateful {
-		replicas, t := int32(p.Pods()), p.template(worker, p.Ready)
-		_, err := p.stage.client.AppsV1().StatefulSets(p.name).Create(ctx, &appsv1.StatefulSet{
-			ObjectMeta: metav1.ObjectMeta{Name: p.name, Labels: p.labels()},
-			Spec: appsv1.StatefulSetSpec{
-				Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: t.Labels}, Template: t, ServiceName: p.name,
-				PodManagementPolicy: appsv1.ParallelPodManagement,
-			},
-		}, metav1.CreateOptions{})
-		return err
+func (p *Play) workload(ctx context.Context, app int) error {
+	count, t := p.Pods()/p.apps(), p.template(app, worker, p.Ready)
+	if !p.Stateful {
+		return p.replicas(ctx, p.app(app), count, t)
 	}
-	return p.replicas(ctx, p.name, p.Pods(), p.template(worker, p.Ready))
+	replicas := int32(count)
+	_, err := p.stage.client.AppsV1().StatefulSets(p.name).Create(ctx, &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: p.app(app), Labels: p.labels()},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: t.Labels}, Template: t, ServiceName: p.name,
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+		},
+	}, metav1.CreateOptions{})
+	return err
 }
 
 func (p *Play) hold(ctx context.Context) error {
-	return p.replicas(ctx, p.name+"-"+holder, 1, p.template(holder, never))
+	return p.replicas(ctx, p.name+"-"+holder, 1, p.template(0, holder, never))
 }
 
 // Release makes the pod ready that spends the budget.
@@ -67,9 +68,9 @@ func (p *Play) replicas(ctx context.Context, name string, count int, t corev1.Po
 	return err
 }
 
-func (p *Play) template(role string, ready time.Duration) corev1.PodTemplateSpec {
+func (p *Play) template(app int, role string, ready time.Duration) corev1.PodTemplateSpec {
 	noToken, seconds := false, grace
-	labels := p.labels()
+	labels := p.labelsOf(app)
 	labels[roleLabel] = role
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{
