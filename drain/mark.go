@@ -73,6 +73,20 @@ func markOf(node *corev1.Node) (mark, error) {
 	return m, nil
 }
 
+// HoldersOf returns the holders that a Node's mark names, in its order: those that have cordoned it, and those that watch
+// it after its return. A Node without a mark has none. An error says that the mark is not what a drain has written.
+func HoldersOf(node *corev1.Node) ([]string, error) {
+	m, err := markOf(node)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(m.Holders))
+	for i := range m.Holders {
+		names[i] = m.Holders[i].Holder
+	}
+	return names, nil
+}
+
 // of returns the entry of a holder, or nil.
 func (m mark) of(name string) *holder {
 	for i := range m.Holders {
