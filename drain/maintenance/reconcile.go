@@ -120,7 +120,7 @@ func (r *Reconciler) carryOut(ctx context.Context, o *v1alpha1.NodeMaintenance, 
 	var errs []error
 	seen := observation{nodes: map[string]drain.Status{}}
 	if d.set != nil {
-		d.set.Last = k.last
+		d.set.Last = withoutFailed(k.last)
 		st, again, err := r.o.Drainer.ReconcileSet(ctx, *d.set)
 		after, errs = sooner(after, again), append(errs, err)
 		if r.replaced(ctx, o, &st) {
@@ -152,6 +152,19 @@ func untilNext(o *v1alpha1.NodeMaintenance, d decision, now time.Time) time.Dura
 		}
 	}
 	return after
+}
+
+// withoutFailed leaves out the nodes that have failed: package drain would not look at them again, and their cause may be
+// over, as that of a Node which was not there.
+func withoutFailed(last *drain.SetStatus) *drain.SetStatus {
+	if last == nil {
+		return nil
+	}
+	out := *last
+	out.Nodes = slices.DeleteFunc(slices.Clone(last.Nodes), func(n drain.Status) bool {
+		return n.Phase == drain.Failed || n.Reason == drain.NodeNotFound
+	})
+	return &out
 }
 
 // replaced forgets what is known of an object's nodes where one was created anew under its name: the new one is begun like

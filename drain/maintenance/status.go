@@ -77,8 +77,12 @@ func statusOf(o *v1alpha1.NodeMaintenance, d decision, seen observation, now tim
 	return st
 }
 
-// isReady reports whether a node has come as far as the mode goes.
+// isReady reports whether a node has come as far as the mode goes. One that is not there has not, also where its drain had
+// begun: the next process would not know of that.
 func isReady(s drain.Status, mode drain.Mode) bool {
+	if s.Reason == drain.NodeNotFound {
+		return false
+	}
 	switch mode {
 	case drain.Cordon:
 		return s.Phase == drain.Cordoned
@@ -91,7 +95,8 @@ func isReady(s drain.Status, mode drain.Mode) bool {
 
 // isFailed reports whether a node will not get there as things are.
 func isFailed(s drain.Status) bool {
-	return s.Phase == drain.Failed || s.Phase == drain.HoldEnded || s.Reason == reasonDeadlinePassed
+	gone := s.Phase == drain.Failed || s.Reason == drain.NodeNotFound
+	return gone || s.Phase == drain.HoldEnded || s.Reason == reasonDeadlinePassed
 }
 
 // needPerson are the reasons of a node that a person alone can mend.
