@@ -123,6 +123,9 @@ func (r *Reconciler) carryOut(ctx context.Context, o *v1alpha1.NodeMaintenance, 
 		d.set.Last = withoutFailed(k.last)
 		st, again, err := r.o.Drainer.ReconcileSet(ctx, *d.set)
 		after, errs = sooner(after, again), append(errs, err)
+		if errors.Is(err, drain.ErrOption) { // what this process cannot do, whatever the cluster is like
+			d.problem = err
+		}
 		if r.replaced(ctx, o, &st) {
 			after = sooner(after, soon)
 		}

@@ -63,6 +63,8 @@ type Run struct {
 	Stop time.Duration
 	// MaxUnavailable is how many nodes of a domain may be disrupted at a time, by whatever rollouts and machines together; 0 leaves that to each of them.
 	MaxUnavailable int
+	// NodeMaintenance has NodeMaintenance objects carried out.
+	NodeMaintenance bool
 	// Machines and Agents are the parts that are off unless asked for.
 	Machines Machines
 	Agents   Agents
@@ -90,6 +92,8 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.ForcedFile, "forced-drain-policy", "", "the same for drains that are to go on past what is in their way; empty means no more than --drain-policy")
 	f.Float64Var(&r.Evictions, "rate", 20, "evictions a second at most, over all nodes")
 	f.IntVar(&r.MaxUnavailable, "max-unavailable", 0, "nodes of a domain that may be disrupted at a time, by all rollouts and machines together; 0 leaves that to each rollout, and has machines go one at a time")
+	f.BoolVar(&r.NodeMaintenance, "node-maintenance", false,
+		"carry out NodeMaintenance objects: their definition and rights are in manifests/crds and manifests/node-maintenance")
 	r.Machines.addFlags(f)
 	r.Agents.addFlags(f)
 	f.DurationVar(&r.Stop, "stop-timeout", 10*time.Second, "how long work that is under way may take to end after SIGTERM")

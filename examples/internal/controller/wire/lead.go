@@ -27,6 +27,9 @@ func (p *Plane) standBy() {
 	if p.s.Machines.Provider != "" {
 		p.metrics.Leads("machines", false)
 	}
+	if p.s.NodeMaintenance {
+		p.metrics.Leads(maintenanceLease, false)
+	}
 	if p.s.Agents.Namespace != "" {
 		p.metrics.Leads("agents", false)
 	}

@@ -161,18 +161,31 @@ func (p *Plane) drains() error {
 	if err := errors.Join(scheme.AddToScheme(p.scheme), v1alpha1.AddToScheme(p.scheme)); err != nil {
 		return err
 	}
-	requester, err := drainkube.NewEvictionRequester(p.config, nil, drainkube.Options{})
+	responders, err := p.responders()
 	if err != nil {
 		return err
 	}
-	responders := map[string]drain.Responder{drainkube.EvictionRequestResponder: requester}
-	maps.Copy(responders, p.own.Responders)
 	p.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: p.core.EventsV1()})
+	leases, err := p.leaseKeeper()
+	if err != nil {
+		return err
+	}
 	p.drainer, err = drain.New(drain.Options{
-		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Metrics: p.metrics.Drain(),
+		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Leases: leases, Metrics: p.metrics.Drain(),
 		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"), Responders: responders, PoweredOff: p.own.PoweredOff,
 	})
 	return err
+}
+
+// responders are those of the program, and the one that waits for the eviction responders of pods.
+func (p *Plane) responders() (map[string]drain.Responder, error) {
+	requester, err := drainkube.NewEvictionRequester(p.config, nil, drainkube.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]drain.Responder{drainkube.EvictionRequestResponder: requester}
+	maps.Copy(all, p.own.Responders)
+	return all, nil
 }
 
 // Run watches, and leads the domains that no other process leads, until ctx ends.
@@ -197,6 +210,9 @@ func (p *Plane) Run(ctx context.Context) error {
 		}
 		if p.s.Machines.Provider != "" {
 			g.Go(func() error { return p.machines(ctx) })
+		}
+		if p.s.NodeMaintenance {
+			g.Go(func() error { return p.maintain(ctx) })
 		}
 		if p.s.Agents.Namespace != "" {
 			g.Go(func() error { return p.agents(ctx) })

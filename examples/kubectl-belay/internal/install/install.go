@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
+	drainapi "github.com/belayproject/belay/drain/v1alpha1"
 	"github.com/belayproject/belay/examples/manifests"
 	machineapi "github.com/belayproject/belay/machine/v1alpha1"
 	rolloutapi "github.com/belayproject/belay/rollout/v1alpha1"
@@ -69,7 +70,7 @@ type Result struct {
 
 // Objects returns what is installed, in the order in which it is applied.
 func Objects(crdsOnly bool) ([]*unstructured.Unstructured, error) {
-	files := slices.Concat(configapi.CRDs(), rolloutapi.CRDs(), machineapi.CRDs())
+	files := slices.Concat(configapi.CRDs(), rolloutapi.CRDs(), machineapi.CRDs(), drainapi.CRDs())
 	if !crdsOnly {
 		access, err := manifests.Access()
 		if err != nil {
