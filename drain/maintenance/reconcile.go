@@ -141,6 +141,9 @@ func (r *Reconciler) carryOut(ctx context.Context, o *v1alpha1.NodeMaintenance, 
 			after = sooner(after, max(again, soon))
 		}
 	}
+	if ctx.Err() == nil { // an end of the process says nothing of the nodes
+		seen.failure = errors.Join(errs...)
+	}
 	seen.plans = r.preview(ctx, o, d, seen.nodes)
 	errs = append(errs, r.writeStatus(ctx, o, statusOf(o, d, seen, r.o.Now())))
 	return after, errors.Join(errs...)

@@ -38,8 +38,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
+	backOff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)
+	queue := workqueue.NewTypedRateLimitingQueue(backOff)
 	unwatch := r.o.Drainer.Watch(func(node string) {
 		for _, name := range r.concerned(node, false) {
 			queue.AddAfter(name, quiet)
@@ -60,7 +60,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { r.sweep(ctx) })
 	for range workers {
-		wg.Go(func() { r.work(ctx, queue) })
+		wg.Go(func() { r.work(ctx, queue, backOff) })
 	}
 	<-ctx.Done()
 	queue.ShutDown()
@@ -70,7 +70,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 }
 
 // work takes names from the queue until it is shut down.
-func (r *Reconciler) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) {
+func (r *Reconciler) work(
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], backOff workqueue.TypedRateLimiter[string],
+) {
 	for {
 		name, shutdown := queue.Get()
 		if shutdown {
@@ -78,15 +80,15 @@ func (r *Reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 		}
 		if ctx.Err() == nil {
 			after, err := r.Reconcile(ctx, name)
-			switch {
-			case err != nil && ctx.Err() == nil:
+			if err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Reconciling", "nodeMaintenance", name)
-				queue.AddRateLimited(name)
-			default:
-				queue.Forget(name)
-				if after > 0 {
-					queue.AddAfter(name, after)
-				}
+				// No later than a node of the object asks for: a held one counts on it.
+				after = sooner(backOff.When(name), max(after, soon))
+			} else {
+				backOff.Forget(name)
+			}
+			if after > 0 {
+				queue.AddAfter(name, after)
 			}
 		}
 		queue.Done(name)

@@ -42,6 +42,8 @@ type observation struct {
 	// nodes are the statuses that package drain has returned, plans the previews of nodes that were not begun, by name.
 	nodes map[string]drain.Status
 	plans map[string]drain.NodePlan
+	// failure is why the pass could not do all that it should have.
+	failure error
 }
 
 // statusOf is pure: it says how an object that is not being deleted stands.
@@ -68,7 +70,11 @@ func statusOf(o *v1alpha1.NodeMaintenance, d decision, seen observation, now tim
 			st.FailedNodes++
 		}
 	}
-	setVerdict(&st, o.Generation, judge(d, all, mode), now)
+	v := judge(d, all, mode)
+	if seen.failure != nil && v.phase != v1alpha1.PhaseReady {
+		v.message += "; tried again later: " + seen.failure.Error()
+	}
+	setVerdict(&st, o.Generation, v, now)
 	st.Preview = nil
 	if mode == drain.Drain {
 		st.Preview = previewOf(all, seen.plans)
@@ -157,7 +163,7 @@ func describe(s *drain.Status) string {
 		return ""
 	}
 	why := s.Message
-	if i := slices.IndexFunc(s.Blockers, isBlocked); why == "" && i >= 0 {
+	if i := slices.IndexFunc(s.Blockers, isBlocked); i >= 0 && s.Phase == drain.Draining {
 		why = fmt.Sprintf("pod %s: %s: %s", s.Blockers[i].PodRef, s.Blockers[i].Reason, s.Blockers[i].Message)
 	}
 	if why == "" {
