@@ -28,6 +28,7 @@
 //	identity/nodeauth          experimental  which node is calling, and what it may write
 //	identity/nodeauth/kube     experimental  installs the policy of nodeauth, then the rights it guards
 //	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
+//	drain/evictionrequest      experimental  the controller and the default responder of Kubernetes' EvictionRequest API
 //	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
 //	drain/draintest/operators  experimental  a conformance suite: operators that act when a pod of theirs is evicted
 //	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
