@@ -42,6 +42,8 @@ type Options struct {
 	Pods drain.Cache
 	// Evict sends evictions. A Responder needs it, a Controller does not.
 	Evict drain.Client
+	// Namespace is the only one in which EvictionRequests and Evictions are looked after. Empty is every namespace.
+	Namespace string
 	// Now is the clock, nil for time.Now. The API server refuses a start time that is 30 s away from its own clock.
 	Now func() time.Time
 }
@@ -77,8 +79,8 @@ func NewController(o Options) (*Controller, error) {
 		client: o.Client, pods: o.Pods, now: clockOr(o.Now),
 		seen: map[drain.PodRef]*sighting{}, created: map[drain.PodRef]types.NamespacedName{},
 	}
-	c.requests = watch.NewInformer(o.Client, evictionapi.RequestsResource(), "", byTarget(requestTarget), nil)
-	c.evictions = watch.NewInformer(o.Client, evictionapi.EvictionsResource(), "", byTarget(evictionTarget), nil)
+	c.requests = watch.NewInformer(o.Client, evictionapi.RequestsResource(), o.Namespace, byTarget(requestTarget), nil)
+	c.evictions = watch.NewInformer(o.Client, evictionapi.EvictionsResource(), o.Namespace, byTarget(evictionTarget), nil)
 	return c, nil
 }
 

@@ -49,8 +49,9 @@ type observation struct {
 // A decision is what has to be written for one target. Every part of it may be done alone: the next decision has the
 // rest.
 type decision struct {
-	create   *evictionapi.Eviction // its name is a counter's: see createEviction
-	labels   []evictionChange      // of metadata: labels and owners
+	create   *evictionapi.Eviction   // its name is a counter's: see createEviction
+	known    []*evictionapi.Eviction // of the target, when create was decided
+	labels   []evictionChange        // of metadata: labels and owners
 	statuses []evictionChange
 	requests []*evictionapi.EvictionRequest // with their new status
 	remove   []*evictionapi.Eviction
@@ -99,7 +100,7 @@ func decideWrites(o observation) decision {
 	ended := o.pod == podGone || o.pod == podTerminal
 	needsNew := current == nil || isFinal(current.Status.Conditions) && slices.ContainsFunc(o.requests, isNewIntent)
 	if needsNew && active && !ended && invalid == "" {
-		d.create = newEviction(o)
+		d.create, d.known = newEviction(o), o.evictions
 	}
 	for _, e := range o.evictions {
 		if isFinal(e.Status.Conditions) {

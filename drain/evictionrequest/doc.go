@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package evictionrequest is the server side of Kubernetes' EvictionRequest API (KEP-4563, lifecycle.k8s.io/v1alpha1,
-// since Kubernetes 1.37): the evictionrequest-controller, which Kubernetes 1.37 does not ship, and the default responder
-// imperative-eviction.k8s.io/evictor. Run both where no other program of the cluster does.
+// since Kubernetes 1.37): the evictionrequest-controller, which Kubernetes 1.37 does not ship, and the default
+// responder imperative-eviction.k8s.io/evictor. Run both where no other program of the cluster does.
 //
 //	requester                 Controller                        responders
 //	EvictionRequest  ──────▶  Eviction: one of a pod  ──────▶  take turns by priority

@@ -17,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -40,11 +42,22 @@ type bed struct {
 	client    dynamic.Interface
 }
 
+// newBed returns nil on an API server before 1.37, of which it asserts that it does not serve the API.
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	env := shared.Env(t)
+	finder, err := discovery.NewDiscoveryClientForConfig(env.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := evictionrequest.IsServed(t.Context(), finder)
+	if want := env.Minor(t) >= 37; err != nil || served != want {
+		t.Fatalf("IsServed: %v, %v; want %v", served, err, want)
+	}
+	if !served {
+		return nil
+	}
 	b := &bed{t: t, env: env, namespace: env.Namespace(t)}
-	var err error
 	b.core, err = kubernetes.NewForConfig(env.Config())
 	b.must(err)
 	b.client, err = dynamic.NewForConfig(env.Config())
@@ -64,8 +77,10 @@ type parts struct {
 	stop func()
 }
 
-// run starts a process with the Controller and, if asked for, the Responder, over a configuration of its clients.
-func (b *bed) run(config *rest.Config, withResponder bool) parts {
+// make makes the parts of a process over a configuration of its clients. The cache of pods is the caller's to start.
+func (b *bed) make(config *rest.Config) (
+	informers.SharedInformerFactory, *evictionrequest.Controller, *evictionrequest.Responder,
+) {
 	b.t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	b.must(err)
@@ -76,11 +91,18 @@ func (b *bed) run(config *rest.Config, withResponder bool) parts {
 	b.must(err)
 	evict, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{})
 	b.must(err)
-	o := evictionrequest.Options{Client: client, Pods: pods.View(), Evict: evict}
+	o := evictionrequest.Options{Client: client, Pods: pods.View(), Evict: evict, Namespace: b.namespace}
 	controller, err := evictionrequest.NewController(o)
 	b.must(err)
 	responder, err := evictionrequest.NewResponder(o)
 	b.must(err)
+	return factory, controller, responder
+}
+
+// run starts a process with the Controller and, if asked for, the Responder, over a configuration of its clients.
+func (b *bed) run(config *rest.Config, withResponder bool) parts {
+	b.t.Helper()
+	factory, controller, responder := b.make(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	factory.Start(ctx.Done())
@@ -208,6 +230,14 @@ func (b *bed) of(pod drain.PodRef) ([]*evictionapi.Eviction, error) {
 	return all, nil
 }
 
+func describe(all []*evictionapi.Eviction) string {
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 // waitEviction waits until the pod has exactly one Eviction that passes the check, and returns it.
 func (b *bed) waitEviction(pod drain.PodRef, check func(*evictionapi.Eviction) error) *evictionapi.Eviction {
 	b.t.Helper()
@@ -218,7 +248,7 @@ func (b *bed) waitEviction(pod drain.PodRef, check func(*evictionapi.Eviction) e
 			return err
 		}
 		if len(all) != 1 {
-			return fmt.Errorf("there are %d Evictions, want one", len(all))
+			return fmt.Errorf("there are %d Evictions, want one: %s", len(all), describe(all))
 		}
 		found = all[0]
 		return check(found)

@@ -48,7 +48,8 @@ func NewResponder(o Options) (*Responder, error) {
 		client: o.Client, pods: o.Pods, evict: o.Evict, now: clockOr(o.Now), attempts: map[drain.PodRef]attempt{},
 	}
 	labelled := func(list *metav1.ListOptions) { list.LabelSelector = evictionapi.ImperativeEvictor }
-	r.evictions = watch.NewInformer(o.Client, evictionapi.EvictionsResource(), "", byTarget(evictionTarget), labelled)
+	r.evictions = watch.NewInformer(
+		o.Client, evictionapi.EvictionsResource(), o.Namespace, byTarget(evictionTarget), labelled)
 	return r, nil
 }
 

@@ -32,7 +32,7 @@ var errNotSeen = errors.New("an Eviction of this target exists already, which th
 // resourceVersion, so that one which was decided on an old state is refused.
 func (c *Controller) carryOut(ctx context.Context, target drain.PodRef, d decision) error {
 	if d.create != nil {
-		if err := c.createEviction(ctx, target, d.create); err != nil {
+		if err := c.createEviction(ctx, target, d); err != nil {
 			return err
 		}
 	}
@@ -149,15 +149,11 @@ func nameOf(counter int, pod string) string {
 
 // createEviction creates an Eviction under the first name of the form pod-1-web that no other target has. The name is
 // the same for every process that creates it, so that two of them, or one that is killed and begins again, make one.
-func (c *Controller) createEviction(ctx context.Context, target drain.PodRef, e *evictionapi.Eviction) error {
+func (c *Controller) createEviction(ctx context.Context, target drain.PodRef, d decision) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	counter := 1
-	ofTarget, err := listOf(c.evictions, target, evictionapi.DecodeEviction)
-	if err != nil {
-		return err
-	}
-	for _, old := range ofTarget {
+	e, counter := d.create, 1
+	for _, old := range d.known { // not those of the watch by now: the name says what was decided on
 		counter = max(counter, counterOf(old)+1)
 	}
 	resource := c.client.Resource(evictionapi.EvictionsResource()).Namespace(target.Namespace)
