@@ -263,8 +263,8 @@ func TestOneEvictionOfTarget(t *testing.T) {
 	})
 }
 
-// Two processes at once, and each pod has one Eviction: a process that sees less than the other one creates it under the
-// same name.
+// Two processes at once, and each pod has one Eviction: a process that sees less than the other one creates it under
+// the same name.
 func TestTwoControllers(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -33,6 +33,12 @@
 // own among them, whose renewals it has to see: while it does not, nobody is called lost, and nothing is deleted. The conditions ConfigOK of all Nodes are counted by
 // every replica.
 //
+// # Eviction requests
+//
+// With --eviction-requests it does the work of Kubernetes' evictionrequest-controller and of its default responder, by
+// package drain/evictionrequest, under a Lease of their own. Where the API server does not serve
+// lifecycle.k8s.io/v1alpha1 it says so once and does nothing. See docs/eviction-requests.md.
+//
 // # The fleet page
 //
 // With --page-bind-address it serves a page that shows the fleet: see package page, and docs/fleet-page.md. Any replica does, leader or not, from the
@@ -43,7 +49,8 @@
 //
 // Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, on the ConfigMap
 // --switch there list and watch, and on events create and patch. With machines, those of machine/kube.MachineRules and GroupRules in their namespace,
-// and of NodeRules and CargoRules; with agents, on Leases in their namespace get, list, watch, create, update and delete.
+// and of NodeRules and CargoRules; with agents, on Leases in their namespace get, list, watch, create, update and delete. With eviction requests, those
+// of package drain/evictionrequest: examples/manifests/components/eviction-requests.
 //
 // # Crash behaviour
 //

@@ -55,8 +55,8 @@ type Run struct {
 	OwnNode string
 	// BadConditions are further conditions of Nodes that are bad when True.
 	BadConditions []string
-	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past what is in the way.
-	PolicyFile, ForcedFile string
+	// Evicting says how pods are evicted.
+	Evicting
 	// Evictions is how many a second may start.
 	Evictions float64
 	// Stop is how long work that is under way may take to end.
@@ -72,6 +72,15 @@ type Run struct {
 	// Policy and Forced are what the files say, after Validate.
 	Policy drain.Policy
 	Forced *drain.Policy
+}
+
+// Evicting is what the controller is told of evictions.
+type Evicting struct {
+	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past
+	// what is in the way.
+	PolicyFile, ForcedFile string
+	// EvictionRequests turns on the evictionrequest-controller and the default responder.
+	EvictionRequests bool
 }
 
 // AddFlags adds the flags with their defaults.
@@ -94,6 +103,8 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&r.MaxUnavailable, "max-unavailable", 0, "nodes of a domain that may be disrupted at a time, by all rollouts and machines together; 0 leaves that to each rollout, and has machines go one at a time")
 	f.BoolVar(&r.NodeMaintenance, "node-maintenance", false,
 		"carry out NodeMaintenance objects: their definition and rights are in manifests/crds and manifests/node-maintenance")
+	f.BoolVar(&r.EvictionRequests, "eviction-requests", false, "do the work of Kubernetes' evictionrequest-controller and "+
+		"of its default responder; only where the API server serves lifecycle.k8s.io/v1alpha1, and no other program does it")
 	r.Machines.addFlags(f)
 	r.Agents.addFlags(f)
 	f.DurationVar(&r.Stop, "stop-timeout", 10*time.Second, "how long work that is under way may take to end after SIGTERM")

@@ -33,6 +33,9 @@ func (p *Plane) standBy() {
 	if p.s.Agents.Namespace != "" {
 		p.metrics.Leads("agents", false)
 	}
+	if p.s.EvictionRequests {
+		p.metrics.Leads(evictionRequests, false)
+	}
 }
 
 // lead does work whenever this process has the Lease of that name, until ctx ends or the work returns by itself. Another process waits for

@@ -217,6 +217,9 @@ func (p *Plane) Run(ctx context.Context) error {
 		if p.s.Agents.Namespace != "" {
 			g.Go(func() error { return p.agents(ctx) })
 		}
+		if p.s.EvictionRequests {
+			g.Go(func() error { return serveEvictionRequests(ctx, p) })
+		}
 		return nil
 	})
 	err := g.Wait()
