@@ -19,7 +19,10 @@ import (
 	configsync_v1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
 	drain "github.com/belayproject/belay/drain"
 	drain_draintest_operators "github.com/belayproject/belay/drain/draintest/operators"
+	drain_evictionrequest "github.com/belayproject/belay/drain/evictionrequest"
 	drain_kube "github.com/belayproject/belay/drain/kube"
+	drain_maintenance "github.com/belayproject/belay/drain/maintenance"
+	drain_v1alpha1 "github.com/belayproject/belay/drain/v1alpha1"
 	identity "github.com/belayproject/belay/identity"
 	identity_nodeauth "github.com/belayproject/belay/identity/nodeauth"
 	identity_nodeauth_kube "github.com/belayproject/belay/identity/nodeauth/kube"
@@ -129,6 +132,7 @@ func libraryTable() badinput.Table {
 			{"configsync/v1alpha1.AddToScheme", configsync_v1alpha1.AddToScheme, []string{"s"}},
 			{"configsync/v1alpha1.CRDs", configsync_v1alpha1.CRDs, nil},
 			{"drain.Classify", drain.Classify, []string{"err"}},
+			{"drain.HoldersOf", drain.HoldersOf, []string{"node"}},
 			{"drain.New", drain.New, []string{"o"}},
 			{"drain.NewScheduler", drain.NewScheduler, []string{"o"}},
 			{"drain.Plan", drain.Plan, []string{"s", "p", "now"}},
@@ -136,6 +140,9 @@ func libraryTable() badinput.Table {
 			{"drain.PresetRules", drain.PresetRules, []string{"name"}},
 			{"drain/draintest/operators.List", drain_draintest_operators.List, nil},
 			{"drain/draintest/operators.WriteTable", drain_draintest_operators.WriteTable, []string{"w", "rows"}},
+			{"drain/evictionrequest.IsServed", drain_evictionrequest.IsServed, []string{"ctx", "client"}},
+			{"drain/evictionrequest.NewController", drain_evictionrequest.NewController, []string{"o"}},
+			{"drain/evictionrequest.NewResponder", drain_evictionrequest.NewResponder, []string{"o"}},
 			{"drain/kube.CacheOptionsFor", drain_kube.CacheOptionsFor, []string{"policies"}},
 			{"drain/kube.DrainNode", drain_kube.DrainNode, []string{"ctx", "config", "name", "o"}},
 			{"drain/kube.NewAnnotationResponder", drain_kube.NewAnnotationResponder, []string{"client", "pods", "o"}},
@@ -144,12 +151,17 @@ func libraryTable() badinput.Table {
 			{"drain/kube.NewClient", drain_kube.NewClient, []string{"clientset", "o"}},
 			{"drain/kube.NewClientForConfig", drain_kube.NewClientForConfig, []string{"config", "httpClient", "o"}},
 			{"drain/kube.NewCoreRecorder", drain_kube.NewCoreRecorder, []string{"recorder"}},
+			{"drain/kube.NewEvictionRequester", drain_kube.NewEvictionRequester, []string{"config", "httpClient", "o"}},
 			{"drain/kube.NewFactory", drain_kube.NewFactory, []string{"client", "o"}},
 			{"drain/kube.NewLeaseKeeper", drain_kube.NewLeaseKeeper, []string{"client", "o"}},
 			{"drain/kube.Open", drain_kube.Open, []string{"ctx", "config", "o"}},
 			{"drain/kube.RBAC", drain_kube.RBAC, nil},
 			{"drain/kube.ReleaseNode", drain_kube.ReleaseNode, []string{"ctx", "config", "name", "o"}},
 			{"drain/kube.Transform", drain_kube.Transform, []string{"obj"}},
+			{"drain/maintenance.New", drain_maintenance.New, []string{"o"}},
+			{"drain/maintenance.NewClient", drain_maintenance.NewClient, []string{"client"}},
+			{"drain/v1alpha1.AddToScheme", drain_v1alpha1.AddToScheme, []string{"s"}},
+			{"drain/v1alpha1.CRDs", drain_v1alpha1.CRDs, nil},
 			{"identity.ControlPlane", identity.ControlPlane, nil},
 			{"identity.Elect", identity.Elect, []string{"config", "o"}},
 			{"identity.Lead", identity.Lead, []string{"ctx", "config", "o", "work"}},
@@ -586,6 +598,14 @@ func libraryTable() badinput.Table {
 			{"drain/draintest/operators.Operator", reflect.TypeFor[drain_draintest_operators.Operator](), map[string][]string{
 				"Run": []string{"ctx", "config", "drain"},
 			}},
+			{"drain/evictionrequest.Controller", reflect.TypeFor[drain_evictionrequest.Controller](), map[string][]string{
+				"Reconcile": []string{"ctx", "target"},
+				"Run":       []string{"ctx"},
+			}},
+			{"drain/evictionrequest.Responder", reflect.TypeFor[drain_evictionrequest.Responder](), map[string][]string{
+				"Reconcile": []string{"ctx", "target"},
+				"Run":       []string{"ctx"},
+			}},
 			{"drain/kube.Cache", reflect.TypeFor[drain_kube.Cache](), map[string][]string{
 				"Check":       nil,
 				"Close":       nil,
@@ -612,6 +632,98 @@ func libraryTable() badinput.Table {
 			{"drain/kube.NotDrainedError", reflect.TypeFor[drain_kube.NotDrainedError](), map[string][]string{
 				"Error":  nil,
 				"Unwrap": nil,
+			}},
+			{"drain/maintenance.Reconciler", reflect.TypeFor[drain_maintenance.Reconciler](), map[string][]string{
+				"Reconcile": []string{"ctx", "name"},
+				"Run":       []string{"ctx"},
+			}},
+			{"drain/v1alpha1.BlockedPod", reflect.TypeFor[drain_v1alpha1.BlockedPod](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.LabelRequirement", reflect.TypeFor[drain_v1alpha1.LabelRequirement](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.NodeMaintenance", reflect.TypeFor[drain_v1alpha1.NodeMaintenance](), map[string][]string{
+				"DeepCopy":                      nil,
+				"DeepCopyInto":                  []string{"out"},
+				"DeepCopyObject":                nil,
+				"GetAnnotations":                nil,
+				"GetCreationTimestamp":          nil,
+				"GetDeletionGracePeriodSeconds": nil,
+				"GetDeletionTimestamp":          nil,
+				"GetFinalizers":                 nil,
+				"GetGenerateName":               nil,
+				"GetGeneration":                 nil,
+				"GetLabels":                     nil,
+				"GetManagedFields":              nil,
+				"GetName":                       nil,
+				"GetNamespace":                  nil,
+				"GetObjectKind":                 nil,
+				"GetObjectMeta":                 nil,
+				"GetOwnerReferences":            nil,
+				"GetResourceVersion":            nil,
+				"GetSelfLink":                   nil,
+				"GetUID":                        nil,
+				"GroupVersionKind":              nil,
+				"SetAnnotations":                []string{"annotations"},
+				"SetCreationTimestamp":          []string{"creationTimestamp"},
+				"SetDeletionGracePeriodSeconds": []string{"deletionGracePeriodSeconds"},
+				"SetDeletionTimestamp":          []string{"deletionTimestamp"},
+				"SetFinalizers":                 []string{"finalizers"},
+				"SetGenerateName":               []string{"generateName"},
+				"SetGeneration":                 []string{"generation"},
+				"SetGroupVersionKind":           []string{"gvk"},
+				"SetLabels":                     []string{"labels"},
+				"SetManagedFields":              []string{"managedFields"},
+				"SetName":                       []string{"name"},
+				"SetNamespace":                  []string{"namespace"},
+				"SetOwnerReferences":            []string{"references"},
+				"SetResourceVersion":            []string{"version"},
+				"SetSelfLink":                   []string{"selfLink"},
+				"SetUID":                        []string{"uid"},
+			}},
+			{"drain/v1alpha1.NodeMaintenanceList", reflect.TypeFor[drain_v1alpha1.NodeMaintenanceList](), map[string][]string{
+				"DeepCopy":              nil,
+				"DeepCopyInto":          []string{"out"},
+				"DeepCopyObject":        nil,
+				"GetContinue":           nil,
+				"GetListMeta":           nil,
+				"GetObjectKind":         nil,
+				"GetRemainingItemCount": nil,
+				"GetResourceVersion":    nil,
+				"GetSelfLink":           nil,
+				"GroupVersionKind":      nil,
+				"SetContinue":           []string{"c"},
+				"SetGroupVersionKind":   []string{"gvk"},
+				"SetRemainingItemCount": []string{"c"},
+				"SetResourceVersion":    []string{"version"},
+				"SetSelfLink":           []string{"selfLink"},
+			}},
+			{"drain/v1alpha1.NodeMaintenanceSpec", reflect.TypeFor[drain_v1alpha1.NodeMaintenanceSpec](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.NodeMaintenanceStatus", reflect.TypeFor[drain_v1alpha1.NodeMaintenanceStatus](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.NodeResult", reflect.TypeFor[drain_v1alpha1.NodeResult](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.NodeSelector", reflect.TypeFor[drain_v1alpha1.NodeSelector](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.Preview", reflect.TypeFor[drain_v1alpha1.Preview](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
+			}},
+			{"drain/v1alpha1.Window", reflect.TypeFor[drain_v1alpha1.Window](), map[string][]string{
+				"DeepCopy":     nil,
+				"DeepCopyInto": []string{"out"},
 			}},
 			{"identity.Collector", reflect.TypeFor[identity.Collector](), map[string][]string{
 				"Collect":   []string{"ctx"},
@@ -1797,81 +1909,83 @@ func libraryTable() badinput.Table {
 			reflect.TypeFor[drain.LeaseKeeper]():                      func(s *badinput.Scope) any { return stub14{s} },
 			reflect.TypeFor[drain.NamespaceCache]():                   func(s *badinput.Scope) any { return stub15{s} },
 			reflect.TypeFor[drain.OwnerCache]():                       func(s *badinput.Scope) any { return stub16{s} },
-			reflect.TypeFor[drain.Recorder]():                         func(s *badinput.Scope) any { return stub17{s} },
-			reflect.TypeFor[drain.Responder]():                        func(s *badinput.Scope) any { return stub18{s} },
-			reflect.TypeFor[drain.VolumeCache]():                      func(s *badinput.Scope) any { return stub19{s} },
-			reflect.TypeFor[drain_kube.Client]():                      func(s *badinput.Scope) any { return stub20{s} },
-			reflect.TypeFor[drain_kube.CoreRecorder]():                func(s *badinput.Scope) any { return stub21{s} },
-			reflect.TypeFor[drain_kube.Informer]():                    func(s *badinput.Scope) any { return stub22{s} },
-			reflect.TypeFor[identity.Canary]():                        func(s *badinput.Scope) any { return stub23{s} },
-			reflect.TypeFor[identity.Clock]():                         func(s *badinput.Scope) any { return stub24{s} },
-			reflect.TypeFor[identity.LeaseClient]():                   func(s *badinput.Scope) any { return stub25{s} },
-			reflect.TypeFor[identity.LeaseWatcher]():                  func(s *badinput.Scope) any { return stub26{s} },
-			reflect.TypeFor[identity.NodeClient]():                    func(s *badinput.Scope) any { return stub27{s} },
-			reflect.TypeFor[identity.Source]():                        func(s *badinput.Scope) any { return stub28{s} },
-			reflect.TypeFor[identity_nodeauth.LeaseCreator]():         func(s *badinput.Scope) any { return stub29{s} },
-			reflect.TypeFor[identity_nodeauth.NodeGetter]():           func(s *badinput.Scope) any { return stub30{s} },
-			reflect.TypeFor[identity_nodeauth.Patcher[string]]():      func(s *badinput.Scope) any { return stub31{s} },
-			reflect.TypeFor[identity_nodeauth.PodGetter]():            func(s *badinput.Scope) any { return stub32{s} },
-			reflect.TypeFor[identity_nodeauth.TokenReviewer]():        func(s *badinput.Scope) any { return stub33{s} },
-			reflect.TypeFor[lkg.Getter]():                             func(s *badinput.Scope) any { return stub34{s} },
-			reflect.TypeFor[lkg.Store]():                              func(s *badinput.Scope) any { return stub35{s} },
-			reflect.TypeFor[machine_admission.Groups]():               func(s *badinput.Scope) any { return stub36{s} },
-			reflect.TypeFor[machine_controller.Backup]():              func(s *badinput.Scope) any { return stub37{s} },
-			reflect.TypeFor[machine_controller.Blame]():               func(s *badinput.Scope) any { return stub38{s} },
-			reflect.TypeFor[machine_controller.Budget]():              func(s *badinput.Scope) any { return stub39{s} },
-			reflect.TypeFor[machine_controller.Cargo]():               func(s *badinput.Scope) any { return stub40{s} },
-			reflect.TypeFor[machine_controller.ControlPlane]():        func(s *badinput.Scope) any { return stub41{s} },
-			reflect.TypeFor[machine_controller.Doctor]():              func(s *badinput.Scope) any { return stub42{s} },
-			reflect.TypeFor[machine_controller.Drainer]():             func(s *badinput.Scope) any { return stub43{s} },
-			reflect.TypeFor[machine_controller.Gate]():                func(s *badinput.Scope) any { return stub44{s} },
-			reflect.TypeFor[machine_controller.Groups]():              func(s *badinput.Scope) any { return stub45{s} },
-			reflect.TypeFor[machine_controller.Left]():                func(s *badinput.Scope) any { return stub46{s} },
-			reflect.TypeFor[machine_controller.Machines]():            func(s *badinput.Scope) any { return stub47{s} },
-			reflect.TypeFor[machine_controller.MemberList]():          func(s *badinput.Scope) any { return stub48{s} },
-			reflect.TypeFor[machine_controller.Members]():             func(s *badinput.Scope) any { return stub49{s} },
-			reflect.TypeFor[machine_controller.Nodes]():               func(s *badinput.Scope) any { return stub50{s} },
-			reflect.TypeFor[machine_controller.Secrets]():             func(s *badinput.Scope) any { return stub51{s} },
-			reflect.TypeFor[machine_controller.Starter]():             func(s *badinput.Scope) any { return stub52{s} },
-			reflect.TypeFor[machine_controller.Unseeing]():            func(s *badinput.Scope) any { return stub53{s} },
-			reflect.TypeFor[machine_kube.Configs]():                   func(s *badinput.Scope) any { return stub54{s} },
-			reflect.TypeFor[machine_kube.Drains]():                    func(s *badinput.Scope) any { return stub55{s} },
-			reflect.TypeFor[machine_provider.Adopter]():               func(s *badinput.Scope) any { return stub56{s} },
-			reflect.TypeFor[machine_provider.Capacity]():              func(s *badinput.Scope) any { return stub57{s} },
-			reflect.TypeFor[machine_provider.Console]():               func(s *badinput.Scope) any { return stub58{s} },
-			reflect.TypeFor[machine_provider.CreateDeleter]():         func(s *badinput.Scope) any { return stub59{s} },
-			reflect.TypeFor[machine_provider.Group]():                 func(s *badinput.Scope) any { return stub60{s} },
-			reflect.TypeFor[machine_provider.Planner]():               func(s *badinput.Scope) any { return stub61{s} },
-			reflect.TypeFor[machine_provider.Power]():                 func(s *badinput.Scope) any { return stub62{s} },
-			reflect.TypeFor[machine_provider.Provider]():              func(s *badinput.Scope) any { return stub63{s} },
-			reflect.TypeFor[machine_provider.TypedProvider[string]](): func(s *badinput.Scope) any { return stub64{s} },
-			reflect.TypeFor[machine_provider.Updater]():               func(s *badinput.Scope) any { return stub65{s} },
-			reflect.TypeFor[machine_provider.Validator]():             func(s *badinput.Scope) any { return stub66{s} },
-			reflect.TypeFor[rollout.Bounded]():                        func(s *badinput.Scope) any { return stub67{s} },
-			reflect.TypeFor[rollout.Detector]():                       func(s *badinput.Scope) any { return stub68{s} },
-			reflect.TypeFor[rollout.Holders]():                        func(s *badinput.Scope) any { return stub69{s} },
-			reflect.TypeFor[rollout.LedgerStore]():                    func(s *badinput.Scope) any { return stub70{s} },
-			reflect.TypeFor[rollout.SeenLedger]():                     func(s *badinput.Scope) any { return stub71{s} },
-			reflect.TypeFor[rollout_controller.Drainer]():             func(s *badinput.Scope) any { return stub72{s} },
-			reflect.TypeFor[rollout_controller.Fleet]():               func(s *badinput.Scope) any { return stub73{s} },
-			reflect.TypeFor[rollout_controller.Gate]():                func(s *badinput.Scope) any { return stub74{s} },
-			reflect.TypeFor[rollout_controller.Health]():              func(s *badinput.Scope) any { return stub75{s} },
-			reflect.TypeFor[rollout_controller.MarkingDrainer]():      func(s *badinput.Scope) any { return stub76{s} },
-			reflect.TypeFor[rollout_controller.Recorder]():            func(s *badinput.Scope) any { return stub77{s} },
-			reflect.TypeFor[rollout_controller.Rollouts]():            func(s *badinput.Scope) any { return stub78{s} },
-			reflect.TypeFor[rollout_controller.Shadows]():             func(s *badinput.Scope) any { return stub79{s} },
-			reflect.TypeFor[rollout_kube.AgentShadow]():               func(s *badinput.Scope) any { return stub80{s} },
-			reflect.TypeFor[rollout_kube.Cache[string]]():             func(s *badinput.Scope) any { return stub81{s} },
-			reflect.TypeFor[rollout_kube.Drains]():                    func(s *badinput.Scope) any { return stub82{s} },
-			reflect.TypeFor[rollout_kube.Health]():                    func(s *badinput.Scope) any { return stub83{s} },
-			reflect.TypeFor[rollout_kube.LedgerStore]():               func(s *badinput.Scope) any { return stub84{s} },
-			reflect.TypeFor[rollout_nodeagent.ConfigDisrupter]():      func(s *badinput.Scope) any { return stub85{s} },
-			reflect.TypeFor[rollout_nodeagent.ConfigSyncer]():         func(s *badinput.Scope) any { return stub86{s} },
-			reflect.TypeFor[rollout_nodeagent.Disk]():                 func(s *badinput.Scope) any { return stub87{s} },
-			reflect.TypeFor[rollout_nodeagent.Disrupter]():            func(s *badinput.Scope) any { return stub88{s} },
-			reflect.TypeFor[rollout_nodeagent.Preflighter]():          func(s *badinput.Scope) any { return stub89{s} },
-			reflect.TypeFor[rollout_nodeagent.Shadows]():              func(s *badinput.Scope) any { return stub90{s} },
-			reflect.TypeFor[rollout_nodeagent.Updater]():              func(s *badinput.Scope) any { return stub91{s} },
+			reflect.TypeFor[drain.PodResponder]():                     func(s *badinput.Scope) any { return stub17{s} },
+			reflect.TypeFor[drain.Recorder]():                         func(s *badinput.Scope) any { return stub18{s} },
+			reflect.TypeFor[drain.Responder]():                        func(s *badinput.Scope) any { return stub19{s} },
+			reflect.TypeFor[drain.VolumeCache]():                      func(s *badinput.Scope) any { return stub20{s} },
+			reflect.TypeFor[drain_kube.Client]():                      func(s *badinput.Scope) any { return stub21{s} },
+			reflect.TypeFor[drain_kube.CoreRecorder]():                func(s *badinput.Scope) any { return stub22{s} },
+			reflect.TypeFor[drain_kube.Informer]():                    func(s *badinput.Scope) any { return stub23{s} },
+			reflect.TypeFor[drain_maintenance.Client]():               func(s *badinput.Scope) any { return stub24{s} },
+			reflect.TypeFor[identity.Canary]():                        func(s *badinput.Scope) any { return stub25{s} },
+			reflect.TypeFor[identity.Clock]():                         func(s *badinput.Scope) any { return stub26{s} },
+			reflect.TypeFor[identity.LeaseClient]():                   func(s *badinput.Scope) any { return stub27{s} },
+			reflect.TypeFor[identity.LeaseWatcher]():                  func(s *badinput.Scope) any { return stub28{s} },
+			reflect.TypeFor[identity.NodeClient]():                    func(s *badinput.Scope) any { return stub29{s} },
+			reflect.TypeFor[identity.Source]():                        func(s *badinput.Scope) any { return stub30{s} },
+			reflect.TypeFor[identity_nodeauth.LeaseCreator]():         func(s *badinput.Scope) any { return stub31{s} },
+			reflect.TypeFor[identity_nodeauth.NodeGetter]():           func(s *badinput.Scope) any { return stub32{s} },
+			reflect.TypeFor[identity_nodeauth.Patcher[string]]():      func(s *badinput.Scope) any { return stub33{s} },
+			reflect.TypeFor[identity_nodeauth.PodGetter]():            func(s *badinput.Scope) any { return stub34{s} },
+			reflect.TypeFor[identity_nodeauth.TokenReviewer]():        func(s *badinput.Scope) any { return stub35{s} },
+			reflect.TypeFor[lkg.Getter]():                             func(s *badinput.Scope) any { return stub36{s} },
+			reflect.TypeFor[lkg.Store]():                              func(s *badinput.Scope) any { return stub37{s} },
+			reflect.TypeFor[machine_admission.Groups]():               func(s *badinput.Scope) any { return stub38{s} },
+			reflect.TypeFor[machine_controller.Backup]():              func(s *badinput.Scope) any { return stub39{s} },
+			reflect.TypeFor[machine_controller.Blame]():               func(s *badinput.Scope) any { return stub40{s} },
+			reflect.TypeFor[machine_controller.Budget]():              func(s *badinput.Scope) any { return stub41{s} },
+			reflect.TypeFor[machine_controller.Cargo]():               func(s *badinput.Scope) any { return stub42{s} },
+			reflect.TypeFor[machine_controller.ControlPlane]():        func(s *badinput.Scope) any { return stub43{s} },
+			reflect.TypeFor[machine_controller.Doctor]():              func(s *badinput.Scope) any { return stub44{s} },
+			reflect.TypeFor[machine_controller.Drainer]():             func(s *badinput.Scope) any { return stub45{s} },
+			reflect.TypeFor[machine_controller.Gate]():                func(s *badinput.Scope) any { return stub46{s} },
+			reflect.TypeFor[machine_controller.Groups]():              func(s *badinput.Scope) any { return stub47{s} },
+			reflect.TypeFor[machine_controller.Left]():                func(s *badinput.Scope) any { return stub48{s} },
+			reflect.TypeFor[machine_controller.Machines]():            func(s *badinput.Scope) any { return stub49{s} },
+			reflect.TypeFor[machine_controller.MemberList]():          func(s *badinput.Scope) any { return stub50{s} },
+			reflect.TypeFor[machine_controller.Members]():             func(s *badinput.Scope) any { return stub51{s} },
+			reflect.TypeFor[machine_controller.Nodes]():               func(s *badinput.Scope) any { return stub52{s} },
+			reflect.TypeFor[machine_controller.Secrets]():             func(s *badinput.Scope) any { return stub53{s} },
+			reflect.TypeFor[machine_controller.Starter]():             func(s *badinput.Scope) any { return stub54{s} },
+			reflect.TypeFor[machine_controller.Unseeing]():            func(s *badinput.Scope) any { return stub55{s} },
+			reflect.TypeFor[machine_kube.Configs]():                   func(s *badinput.Scope) any { return stub56{s} },
+			reflect.TypeFor[machine_kube.Drains]():                    func(s *badinput.Scope) any { return stub57{s} },
+			reflect.TypeFor[machine_provider.Adopter]():               func(s *badinput.Scope) any { return stub58{s} },
+			reflect.TypeFor[machine_provider.Capacity]():              func(s *badinput.Scope) any { return stub59{s} },
+			reflect.TypeFor[machine_provider.Console]():               func(s *badinput.Scope) any { return stub60{s} },
+			reflect.TypeFor[machine_provider.CreateDeleter]():         func(s *badinput.Scope) any { return stub61{s} },
+			reflect.TypeFor[machine_provider.Group]():                 func(s *badinput.Scope) any { return stub62{s} },
+			reflect.TypeFor[machine_provider.Planner]():               func(s *badinput.Scope) any { return stub63{s} },
+			reflect.TypeFor[machine_provider.Power]():                 func(s *badinput.Scope) any { return stub64{s} },
+			reflect.TypeFor[machine_provider.Provider]():              func(s *badinput.Scope) any { return stub65{s} },
+			reflect.TypeFor[machine_provider.TypedProvider[string]](): func(s *badinput.Scope) any { return stub66{s} },
+			reflect.TypeFor[machine_provider.Updater]():               func(s *badinput.Scope) any { return stub67{s} },
+			reflect.TypeFor[machine_provider.Validator]():             func(s *badinput.Scope) any { return stub68{s} },
+			reflect.TypeFor[rollout.Bounded]():                        func(s *badinput.Scope) any { return stub69{s} },
+			reflect.TypeFor[rollout.Detector]():                       func(s *badinput.Scope) any { return stub70{s} },
+			reflect.TypeFor[rollout.Holders]():                        func(s *badinput.Scope) any { return stub71{s} },
+			reflect.TypeFor[rollout.LedgerStore]():                    func(s *badinput.Scope) any { return stub72{s} },
+			reflect.TypeFor[rollout.SeenLedger]():                     func(s *badinput.Scope) any { return stub73{s} },
+			reflect.TypeFor[rollout_controller.Drainer]():             func(s *badinput.Scope) any { return stub74{s} },
+			reflect.TypeFor[rollout_controller.Fleet]():               func(s *badinput.Scope) any { return stub75{s} },
+			reflect.TypeFor[rollout_controller.Gate]():                func(s *badinput.Scope) any { return stub76{s} },
+			reflect.TypeFor[rollout_controller.Health]():              func(s *badinput.Scope) any { return stub77{s} },
+			reflect.TypeFor[rollout_controller.MarkingDrainer]():      func(s *badinput.Scope) any { return stub78{s} },
+			reflect.TypeFor[rollout_controller.Recorder]():            func(s *badinput.Scope) any { return stub79{s} },
+			reflect.TypeFor[rollout_controller.Rollouts]():            func(s *badinput.Scope) any { return stub80{s} },
+			reflect.TypeFor[rollout_controller.Shadows]():             func(s *badinput.Scope) any { return stub81{s} },
+			reflect.TypeFor[rollout_kube.AgentShadow]():               func(s *badinput.Scope) any { return stub82{s} },
+			reflect.TypeFor[rollout_kube.Cache[string]]():             func(s *badinput.Scope) any { return stub83{s} },
+			reflect.TypeFor[rollout_kube.Drains]():                    func(s *badinput.Scope) any { return stub84{s} },
+			reflect.TypeFor[rollout_kube.Health]():                    func(s *badinput.Scope) any { return stub85{s} },
+			reflect.TypeFor[rollout_kube.LedgerStore]():               func(s *badinput.Scope) any { return stub86{s} },
+			reflect.TypeFor[rollout_nodeagent.ConfigDisrupter]():      func(s *badinput.Scope) any { return stub87{s} },
+			reflect.TypeFor[rollout_nodeagent.ConfigSyncer]():         func(s *badinput.Scope) any { return stub88{s} },
+			reflect.TypeFor[rollout_nodeagent.Disk]():                 func(s *badinput.Scope) any { return stub89{s} },
+			reflect.TypeFor[rollout_nodeagent.Disrupter]():            func(s *badinput.Scope) any { return stub90{s} },
+			reflect.TypeFor[rollout_nodeagent.Preflighter]():          func(s *badinput.Scope) any { return stub91{s} },
+			reflect.TypeFor[rollout_nodeagent.Shadows]():              func(s *badinput.Scope) any { return stub92{s} },
+			reflect.TypeFor[rollout_nodeagent.Updater]():              func(s *badinput.Scope) any { return stub93{s} },
 		},
 	}
 }
@@ -2077,921 +2191,946 @@ func (x stub16) DaemonSet(p0 string, p1 string) (r0 k8s_io_apimachinery_pkg_type
 
 type stub17 struct{ s *badinput.Scope }
 
-func (x stub17) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
-}
-
-type stub18 struct{ s *badinput.Scope }
-
-func (x stub18) Cancel(p0 context.Context, p1 drain.HookRequest) (r0 error) {
+func (x stub17) Cancel(p0 context.Context, p1 drain.HookRequest) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub18) Respond(p0 context.Context, p1 drain.HookRequest) (r0 drain.HookAnswer, r1 error) {
+func (x stub17) FindPods(p0 context.Context, p1 string, p2 []drain.PodRef) (r0 map[k8s_io_apimachinery_pkg_types.UID]bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
+func (x stub17) Respond(p0 context.Context, p1 drain.HookRequest) (r0 drain.HookAnswer, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+type stub18 struct{ s *badinput.Scope }
+
+func (x stub18) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
+}
+
 type stub19 struct{ s *badinput.Scope }
 
-func (x stub19) Attachments(p0 string) (r0 []*k8s_io_api_storage_v1.VolumeAttachment) {
+func (x stub19) Cancel(p0 context.Context, p1 drain.HookRequest) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub19) Claim(p0 string, p1 string) (r0 *k8s_io_api_core_v1.PersistentVolumeClaim) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub19) Volume(p0 string) (r0 *k8s_io_api_core_v1.PersistentVolume) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub19) Respond(p0 context.Context, p1 drain.HookRequest) (r0 drain.HookAnswer, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub20 struct{ s *badinput.Scope }
 
-func (x stub20) Delete(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+func (x stub20) Attachments(p0 string) (r0 []*k8s_io_api_storage_v1.VolumeAttachment) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub20) DryRunEvict(p0 context.Context, p1 drain.PodRef) (r0 error) {
+func (x stub20) Claim(p0 string, p1 string) (r0 *k8s_io_api_core_v1.PersistentVolumeClaim) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub20) Evict(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+func (x stub20) Volume(p0 string) (r0 *k8s_io_api_core_v1.PersistentVolume) {
 	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub20) GetNode(p0 context.Context, p1 string) (r0 *k8s_io_api_core_v1.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub20) ListPods(p0 context.Context, p1 string) (r0 []*k8s_io_api_core_v1.Pod, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub20) PatchNode(p0 context.Context, p1 string, p2 []byte, p3 bool) (r0 *k8s_io_api_core_v1.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub21 struct{ s *badinput.Scope }
 
-func (x stub21) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 string, p2 string, p3 string, p4 ...any) {
+func (x stub21) Delete(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub21) DryRunEvict(p0 context.Context, p1 drain.PodRef) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub21) Evict(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub21) GetNode(p0 context.Context, p1 string) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub21) ListPods(p0 context.Context, p1 string) (r0 []*k8s_io_api_core_v1.Pod, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub21) PatchNode(p0 context.Context, p1 string, p2 []byte, p3 bool) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
 }
 
 type stub22 struct{ s *badinput.Scope }
 
-func (x stub22) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub22) AddIndexers(p0 k8s_io_client_go_tools_cache.Indexers) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub22) HasSynced() (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub22) IsStopped() (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub22) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
+func (x stub22) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 string, p2 string, p3 string, p4 ...any) {
 }
 
 type stub23 struct{ s *badinput.Scope }
 
-func (x stub23) Key() (r0 k8s_io_apimachinery_pkg_types.NamespacedName) {
+func (x stub23) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub23) AddIndexers(p0 k8s_io_client_go_tools_cache.Indexers) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub23) Written(p0 string) (r0 time.Duration, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub23) HasSynced() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub23) IsStopped() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub23) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub24 struct{ s *badinput.Scope }
 
-func (x stub24) Elapsed() (r0 time.Duration) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub24) Now() (r0 time.Time) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub24) Timer(p0 time.Duration) (r0 <-chan time.Time, r1 func()) {
+func (x stub24) Get(p0 context.Context, p1 string) (r0 *drain_v1alpha1.NodeMaintenance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub24) List(p0 context.Context) (r0 []drain_v1alpha1.NodeMaintenance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub24) SetFinalizers(p0 context.Context, p1 *drain_v1alpha1.NodeMaintenance, p2 []string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub24) SetStatus(p0 context.Context, p1 *drain_v1alpha1.NodeMaintenance) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub24) Watch(p0 context.Context, p1 func(name string)) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub25 struct{ s *badinput.Scope }
 
-func (x stub25) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub25) Delete(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.DeleteOptions) (r0 error) {
+func (x stub25) Key() (r0 k8s_io_apimachinery_pkg_types.NamespacedName) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub25) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub25) Update(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.UpdateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+func (x stub25) Written(p0 string) (r0 time.Duration, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub26 struct{ s *badinput.Scope }
 
-func (x stub26) List(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 *k8s_io_api_coordination_v1.LeaseList, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub26) Elapsed() (r0 time.Duration) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub26) Watch(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 k8s_io_apimachinery_pkg_watch.Interface, r1 error) {
+func (x stub26) Now() (r0 time.Time) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub26) Timer(p0 time.Duration) (r0 <-chan time.Time, r1 func()) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub27 struct{ s *badinput.Scope }
 
-func (x stub27) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+func (x stub27) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub27) Delete(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.DeleteOptions) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub27) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub27) Update(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.UpdateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub28 struct{ s *badinput.Scope }
 
-func (x stub28) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
+func (x stub28) List(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 *k8s_io_api_coordination_v1.LeaseList, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub28) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub28) Watch(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 k8s_io_apimachinery_pkg_watch.Interface, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub29 struct{ s *badinput.Scope }
 
-func (x stub29) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+func (x stub29) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub30 struct{ s *badinput.Scope }
 
-func (x stub30) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+func (x stub30) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub30) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub31 struct{ s *badinput.Scope }
 
-func (x stub31) Patch(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_types.PatchType, p3 []byte, p4 k8s_io_apimachinery_pkg_apis_meta_v1.PatchOptions, p5 ...string) (r0 string, r1 error) {
+func (x stub31) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub32 struct{ s *badinput.Scope }
 
-func (x stub32) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Pod, r1 error) {
+func (x stub32) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub33 struct{ s *badinput.Scope }
 
-func (x stub33) Create(p0 context.Context, p1 *k8s_io_api_authentication_v1.TokenReview, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_authentication_v1.TokenReview, r1 error) {
+func (x stub33) Patch(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_types.PatchType, p3 []byte, p4 k8s_io_apimachinery_pkg_apis_meta_v1.PatchOptions, p5 ...string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub34 struct{ s *badinput.Scope }
 
-func (x stub34) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+func (x stub34) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Pod, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub35 struct{ s *badinput.Scope }
 
-func (x stub35) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+func (x stub35) Create(p0 context.Context, p1 *k8s_io_api_authentication_v1.TokenReview, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_authentication_v1.TokenReview, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub35) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub36 struct{ s *badinput.Scope }
 
-func (x stub36) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+func (x stub36) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub37 struct{ s *badinput.Scope }
 
-func (x stub37) Before(p0 context.Context, p1 machine.Machine, p2 string) (r0 bool, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub37) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub37) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub38 struct{ s *badinput.Scope }
 
-func (x stub38) Fail(p0 context.Context, p1 string, p2 string, p3 string, p4 bool) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub38) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub39 struct{ s *badinput.Scope }
 
-func (x stub39) Free(p0 context.Context, p1 string, p2 string, p3 string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub39) Loan(p0 context.Context, p1 string, p2 string) (r0 string, r1 bool, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub39) Take(p0 context.Context, p1 string, p2 string, p3 string, p4 string, p5 string) (r0 bool, r1 string, r2 error) {
+func (x stub39) Before(p0 context.Context, p1 machine.Machine, p2 string) (r0 bool, r1 string, r2 error) {
 	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub40 struct{ s *badinput.Scope }
 
-func (x stub40) On(p0 context.Context, p1 []machine.Machine) (r0 []machine.LocalVolume, r1 []machine.Workload, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub40) Fail(p0 context.Context, p1 string, p2 string, p3 string, p4 bool) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub41 struct{ s *badinput.Scope }
 
-func (x stub41) Skew(p0 context.Context, p1 string) (r0 string) {
+func (x stub41) Free(p0 context.Context, p1 string, p2 string, p3 string) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub41) Loan(p0 context.Context, p1 string, p2 string) (r0 string, r1 bool, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub41) Take(p0 context.Context, p1 string, p2 string, p3 string, p4 string, p5 string) (r0 bool, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub42 struct{ s *badinput.Scope }
 
-func (x stub42) Health(p0 context.Context, p1 []machine.Machine) (r0 map[machine.Key]machine.NodeHealth, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub42) On(p0 context.Context, p1 []machine.Machine) (r0 []machine.LocalVolume, r1 []machine.Workload, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub43 struct{ s *badinput.Scope }
 
-func (x stub43) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
-	return
-}
-
-func (x stub43) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub43) Skew(p0 context.Context, p1 string) (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub44 struct{ s *badinput.Scope }
 
-func (x stub44) Check(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+func (x stub44) Health(p0 context.Context, p1 []machine.Machine) (r0 map[machine.Key]machine.NodeHealth, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub45 struct{ s *badinput.Scope }
 
-func (x stub45) Annotate(p0 context.Context, p1 machine.Choice, p2 map[string]string) (r0 machine.Choice, r1 error) {
+func (x stub45) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub45) AnnotateDeployment(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub45) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
 	return
 }
 
-func (x stub45) AnnotateSet(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) CreateMachines(p0 context.Context, p1 []machine.Machine) (r0 []error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) CreateSet(p0 context.Context, p1 machine.Set) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) DeleteMachine(p0 context.Context, p1 machine.Choice) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) DeleteSet(p0 context.Context, p1 machine.Choice) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) OwnMachine(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) OwnSet(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) PutCheckStatus(p0 context.Context, p1 machine.HealthCheck) (r0 machine.HealthCheck, r1 error) {
+func (x stub45) Held(p0 map[string]string) (r0 int64, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub45) PutDeploymentStatus(p0 context.Context, p1 machine.Deployment) (r0 machine.Deployment, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) PutMachine(p0 context.Context, p1 machine.Machine) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) PutSet(p0 context.Context, p1 machine.Set) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub45) PutSetStatus(p0 context.Context, p1 machine.Set) (r0 machine.Set, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+func (x stub45) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub46 struct{ s *badinput.Scope }
 
-func (x stub46) Left(p0 context.Context) (r0 int) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub46) Check(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub47 struct{ s *badinput.Scope }
 
-func (x stub47) Get(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+func (x stub47) Annotate(p0 context.Context, p1 machine.Choice, p2 map[string]string) (r0 machine.Choice, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub47) List(p0 context.Context) (r0 []machine.Machine, r1 error) {
+func (x stub47) AnnotateDeployment(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) AnnotateSet(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) CreateMachines(p0 context.Context, p1 []machine.Machine) (r0 []error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) CreateSet(p0 context.Context, p1 machine.Set) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) DeleteMachine(p0 context.Context, p1 machine.Choice) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) DeleteSet(p0 context.Context, p1 machine.Choice) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) OwnMachine(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) OwnSet(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) PutCheckStatus(p0 context.Context, p1 machine.HealthCheck) (r0 machine.HealthCheck, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub47) ListLive(p0 context.Context) (r0 []machine.Machine, r1 error) {
+func (x stub47) PutDeploymentStatus(p0 context.Context, p1 machine.Deployment) (r0 machine.Deployment, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub47) Live(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+func (x stub47) PutMachine(p0 context.Context, p1 machine.Machine) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) PutSet(p0 context.Context, p1 machine.Set) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub47) PutSetStatus(p0 context.Context, p1 machine.Set) (r0 machine.Set, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub47) PutStatus(p0 context.Context, p1 machine.Machine) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub47) SetFinalizer(p0 context.Context, p1 machine.Machine, p2 bool) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub47) SetProviderID(p0 context.Context, p1 machine.Machine, p2 string) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub47) Twins(p0 context.Context, p1 machine.Machine, p2 string) (r0 []machine.Key, r1 error) {
+func (x stub47) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub48 struct{ s *badinput.Scope }
 
-func (x stub48) List(p0 context.Context, p1 []machine.Machine) (r0 []machine.Member, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub48) Left(p0 context.Context) (r0 int) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub49 struct{ s *badinput.Scope }
 
-func (x stub49) Leave(p0 context.Context, p1 machine.Machine) (r0 bool, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub49) Get(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) List(p0 context.Context) (r0 []machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) ListLive(p0 context.Context) (r0 []machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) Live(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) PutStatus(p0 context.Context, p1 machine.Machine) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) SetFinalizer(p0 context.Context, p1 machine.Machine, p2 bool) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) SetProviderID(p0 context.Context, p1 machine.Machine, p2 string) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) Twins(p0 context.Context, p1 machine.Machine, p2 string) (r0 []machine.Key, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub50 struct{ s *badinput.Scope }
 
-func (x stub50) Live(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
+func (x stub50) List(p0 context.Context, p1 []machine.Machine) (r0 []machine.Member, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub50) Mark(p0 context.Context, p1 machine.NodeRef, p2 bool) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub50) Of(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub50) Remove(p0 context.Context, p1 machine.NodeRef) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub50) Start(p0 context.Context, p1 machine.Node, p2 machine.Machine) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub51 struct{ s *badinput.Scope }
 
-func (x stub51) Secret(p0 context.Context, p1 machine.Key) (r0 map[string][]byte, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub51) Leave(p0 context.Context, p1 machine.Machine) (r0 bool, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub52 struct{ s *badinput.Scope }
 
-func (x stub52) Started(p0 context.Context, p1 machine.Machine, p2 machine.Node) (r0 string) {
+func (x stub52) Live(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub52) Mark(p0 context.Context, p1 machine.NodeRef, p2 bool) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub52) Of(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub52) Remove(p0 context.Context, p1 machine.NodeRef) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub52) Start(p0 context.Context, p1 machine.Node, p2 machine.Machine) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub53 struct{ s *badinput.Scope }
 
-func (x stub53) CheckUnseen(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+func (x stub53) Secret(p0 context.Context, p1 machine.Key) (r0 map[string][]byte, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub54 struct{ s *badinput.Scope }
 
-func (x stub54) Point(p0 context.Context, p1 machine.NodeRef, p2 []byte) (r0 error) {
+func (x stub54) Started(p0 context.Context, p1 machine.Machine, p2 machine.Node) (r0 string) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub55 struct{ s *badinput.Scope }
 
-func (x stub55) Watch(p0 func(node string)) (r0 func()) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub55) CheckUnseen(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub56 struct{ s *badinput.Scope }
 
-func (x stub56) Adopt(p0 context.Context, p1 machine_provider.AdoptRequest) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub56) Point(p0 context.Context, p1 machine.NodeRef, p2 []byte) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub57 struct{ s *badinput.Scope }
 
-func (x stub57) Capacity(p0 context.Context, p1 machine_provider.Desired) (r0 map[string]string, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub57) Watch(p0 func(node string)) (r0 func()) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub58 struct{ s *badinput.Scope }
 
-func (x stub58) Console(p0 context.Context, p1 machine_provider.Ref, p2 int) (r0 []byte, r1 error) {
+func (x stub58) Adopt(p0 context.Context, p1 machine_provider.AdoptRequest) (r0 machine_provider.Instance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub59 struct{ s *badinput.Scope }
 
-func (x stub59) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub59) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+func (x stub59) Capacity(p0 context.Context, p1 machine_provider.Desired) (r0 map[string]string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub60 struct{ s *badinput.Scope }
 
-func (x stub60) Resize(p0 context.Context, p1 string, p2 int, p3 machine_provider.Desired) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub60) Console(p0 context.Context, p1 machine_provider.Ref, p2 int) (r0 []byte, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub61 struct{ s *badinput.Scope }
 
-func (x stub61) Plan(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Plan, r1 error) {
+func (x stub61) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub61) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub62 struct{ s *badinput.Scope }
 
-func (x stub62) Reboot(p0 context.Context, p1 machine_provider.Ref, p2 string) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub62) Stop(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub62) Resize(p0 context.Context, p1 string, p2 int, p3 machine_provider.Desired) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub63 struct{ s *badinput.Scope }
 
-func (x stub63) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub63) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub63) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub63) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
+func (x stub63) Plan(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Plan, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub64 struct{ s *badinput.Scope }
 
-func (x stub64) Create(p0 context.Context, p1 machine_provider.CreateRequest, p2 string) (r0 machine_provider.Instance, r1 error) {
+func (x stub64) Reboot(p0 context.Context, p1 machine_provider.Ref, p2 string) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub64) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub64) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub64) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
+func (x stub64) Stop(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub65 struct{ s *badinput.Scope }
 
-func (x stub65) Update(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Progress, r1 error) {
+func (x stub65) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub65) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub65) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub65) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub66 struct{ s *badinput.Scope }
 
-func (x stub66) Validate(p0 context.Context, p1 machine_provider.Desired) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub66) Create(p0 context.Context, p1 machine_provider.CreateRequest, p2 string) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub66) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub66) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub66) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub67 struct{ s *badinput.Scope }
 
-func (x stub67) Name() (r0 string) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub67) StopsAt(p0 int, p1 int) (r0 int) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub67) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
+func (x stub67) Update(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub68 struct{ s *badinput.Scope }
 
-func (x stub68) Name() (r0 string) {
+func (x stub68) Validate(p0 context.Context, p1 machine_provider.Desired) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub68) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub69 struct{ s *badinput.Scope }
 
-func (x stub69) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
+func (x stub69) Name() (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub69) StopsAt(p0 int, p1 int) (r0 int) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub69) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub70 struct{ s *badinput.Scope }
 
-func (x stub70) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub70) Name() (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub70) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
+func (x stub70) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub71 struct{ s *badinput.Scope }
 
-func (x stub71) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub71) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub71) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
+func (x stub71) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub72 struct{ s *badinput.Scope }
 
-func (x stub72) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub72) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub72) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
-	return
-}
-
-func (x stub72) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub72) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+func (x stub72) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub73 struct{ s *badinput.Scope }
 
-func (x stub73) Annotate(p0 context.Context, p1 rollout_controller.Node, p2 map[string]*string) (r0 rollout_controller.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub73) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub73) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub73) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub73) List(p0 context.Context) (r0 []rollout_controller.Node, r1 error) {
+func (x stub73) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub74 struct{ s *badinput.Scope }
 
-func (x stub74) Verdict(p0 context.Context) (r0 rollout.Verdict) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub74) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub74) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub74) Held(p0 map[string]string) (r0 int64, r1 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub74) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub75 struct{ s *badinput.Scope }
 
-func (x stub75) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
+func (x stub75) Annotate(p0 context.Context, p1 rollout_controller.Node, p2 map[string]*string) (r0 rollout_controller.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub75) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub75) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub75) List(p0 context.Context) (r0 []rollout_controller.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub76 struct{ s *badinput.Scope }
 
-func (x stub76) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub76) CordonWith(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool, p5 func(annotations map[string]string) (change map[string]*string, ok bool)) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub76) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
-	return
-}
-
-func (x stub76) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub76) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub76) Verdict(p0 context.Context) (r0 rollout.Verdict) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub77 struct{ s *badinput.Scope }
 
-func (x stub77) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
+func (x stub77) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub77) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
+	badinput.SetAnswer(x.s, &r0)
+	return
 }
 
 type stub78 struct{ s *badinput.Scope }
 
-func (x stub78) Asked() (r0 string) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub78) Finish(p0 context.Context, p1 rollout_controller.Rollout) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub78) Gone(p0 context.Context, p1 string) (r0 bool, r1 error) {
+func (x stub78) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub78) List(p0 context.Context) (r0 []rollout_controller.Rollout, r1 error) {
+func (x stub78) CordonWith(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool, p5 func(annotations map[string]string) (change map[string]*string, ok bool)) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub78) Store(p0 context.Context, p1 rollout_controller.Rollout, p2 rollout.Decisions) (r0 rollout_controller.Rollout, r1 time.Duration, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub78) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub78) Held(p0 map[string]string) (r0 int64, r1 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub78) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub79 struct{ s *badinput.Scope }
 
-func (x stub79) Bury(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub79) Create(p0 context.Context, p1 rollout_protocol.Shadow) (r0 rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub79) Delete(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub79) Ended(p0 []rollout_protocol.Slot) (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub79) Get(p0 context.Context, p1 string) (r0 rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub79) List(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub79) Live(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub79) Order(p0 context.Context, p1 rollout_controller.Shadow, p2 rollout_protocol.Orders) (r0 rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
+func (x stub79) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
 }
 
 type stub80 struct{ s *badinput.Scope }
 
-func (x stub80) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub80) Asked() (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub80) See(p0 *rollout_v1alpha1.NodeShadow) {}
-
-func (x stub80) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
+func (x stub80) Finish(p0 context.Context, p1 rollout_controller.Rollout) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub80) Gone(p0 context.Context, p1 string) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub80) List(p0 context.Context) (r0 []rollout_controller.Rollout, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub80) Store(p0 context.Context, p1 rollout_controller.Rollout, p2 rollout.Decisions) (r0 rollout_controller.Rollout, r1 time.Duration, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub81 struct{ s *badinput.Scope }
 
-func (x stub81) Check() (r0 error) {
+func (x stub81) Bury(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub81) Get(p0 string) (r0 *string, r1 bool) {
+func (x stub81) Create(p0 context.Context, p1 rollout_protocol.Shadow) (r0 rollout_controller.Shadow, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub81) List() (r0 []*string) {
+func (x stub81) Delete(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub81) Run(p0 context.Context, p1 func()) (r0 error) {
+func (x stub81) Ended(p0 []rollout_protocol.Slot) (r0 bool) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub81) Synced() (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub81) Get(p0 context.Context, p1 string) (r0 rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub81) List(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub81) Live(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub81) Order(p0 context.Context, p1 rollout_controller.Shadow, p2 rollout_protocol.Orders) (r0 rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub82 struct{ s *badinput.Scope }
 
-func (x stub82) Watch(p0 func(node string)) (r0 func()) {
+func (x stub82) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub82) See(p0 *rollout_v1alpha1.NodeShadow) {}
+
+func (x stub82) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub83 struct{ s *badinput.Scope }
 
-func (x stub83) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
+func (x stub83) Check() (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub83) Get(p0 string) (r0 *string, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub83) List() (r0 []*string) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub83) Run(p0 context.Context, p1 func()) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
@@ -3000,128 +3139,147 @@ func (x stub83) Synced() (r0 bool) {
 	return
 }
 
-func (x stub83) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
 type stub84 struct{ s *badinput.Scope }
 
-func (x stub84) Check() (r0 error) {
+func (x stub84) Watch(p0 func(node string)) (r0 func()) {
 	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub84) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub84) Run(p0 context.Context, p1 func()) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub84) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub84) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub85 struct{ s *badinput.Scope }
 
-func (x stub85) Disruption(p0 context.Context, p1 string) (r0 string, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub85) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub85) Synced() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub85) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub86 struct{ s *badinput.Scope }
 
-func (x stub86) Adopt(p0 context.Context, p1 string) (r0 error) {
+func (x stub86) Check() (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub86) Configs(p0 context.Context) (r0 string, r1 string, r2 string, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+func (x stub86) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub86) GoBack(p0 context.Context, p1 string, p2 string) (r0 error) {
+func (x stub86) Run(p0 context.Context, p1 func()) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub86) Judge(p0 context.Context, p1 string) (r0 bool, r1 bool, r2 string, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+func (x stub86) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub86) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub87 struct{ s *badinput.Scope }
 
-func (x stub87) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub87) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub87) Disruption(p0 context.Context, p1 string) (r0 string, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub88 struct{ s *badinput.Scope }
 
-func (x stub88) Disruption(p0 context.Context, p1 rollout_protocol.Revision, p2 rollout_protocol.Revision) (r0 rollout_nodeagent.Disruption, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub88) Adopt(p0 context.Context, p1 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub88) Configs(p0 context.Context) (r0 string, r1 string, r2 string, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub88) GoBack(p0 context.Context, p1 string, p2 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub88) Judge(p0 context.Context, p1 string) (r0 bool, r1 bool, r2 string, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
 	return
 }
 
 type stub89 struct{ s *badinput.Scope }
 
-func (x stub89) Preflight(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+func (x stub89) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub89) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub90 struct{ s *badinput.Scope }
 
-func (x stub90) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub90) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub90) Disruption(p0 context.Context, p1 rollout_protocol.Revision, p2 rollout_protocol.Revision) (r0 rollout_nodeagent.Disruption, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub91 struct{ s *badinput.Scope }
 
-func (x stub91) Apply(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+func (x stub91) Preflight(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub91) Observe(p0 context.Context) (r0 rollout_nodeagent.Observation, r1 error) {
+type stub92 struct{ s *badinput.Scope }
+
+func (x stub92) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub92) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+type stub93 struct{ s *badinput.Scope }
+
+func (x stub93) Apply(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub93) Observe(p0 context.Context) (r0 rollout_nodeagent.Observation, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub91) Prepare(p0 context.Context, p1 rollout_protocol.Revision) (r0 error) {
+func (x stub93) Prepare(p0 context.Context, p1 rollout_protocol.Revision) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub91) Revert(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+func (x stub93) Revert(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub91) Verify(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 rollout_nodeagent.Health, r1 error) {
+func (x stub93) Verify(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 rollout_nodeagent.Health, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
