@@ -31,6 +31,10 @@ const nodelessRequeue = 10 * time.Second
 // IsServed reports whether the API server serves the EvictionRequest API. It makes one request, which ctx bounds. An
 // error means that the answer is unknown.
 func IsServed(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
+	const remedy = "see k8s.io/client-go/discovery.NewDiscoveryClientForConfig"
+	if err := option.CheckRequired("drain/evictionrequest.IsServed", "client", client, remedy); err != nil {
+		return false, err
+	}
 	return evictionapi.IsServed(ctx, client)
 }
 
@@ -100,6 +104,9 @@ func clockOr(now func() time.Time) func() time.Time {
 // without a trigger: zero is never. An error means that a write or a read has failed; the next pass goes on. [Run] must
 // be running, since the objects come from its watches. Passes over different pods may run side by side.
 func (c *Controller) Reconcile(ctx context.Context, target drain.PodRef) (time.Duration, error) {
+	if c == nil || c.client == nil {
+		return 0, option.NotMade("drain/evictionrequest.Controller.Reconcile", "drain/evictionrequest.NewController")
+	}
 	o, err := c.observe(ctx, target)
 	if err != nil {
 		return 0, fmt.Errorf("evictionrequest: observing pod %s: %w", target.Key(), err)
@@ -132,13 +139,19 @@ func (c *Controller) boundRequeue(target drain.PodRef, d decision) time.Duration
 // Run watches EvictionRequests, Evictions and pods, and calls [Controller.Reconcile] for each pod of which something
 // has changed, until ctx ends or a watch cannot be set up. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
+	if c == nil || c.client == nil {
+		return option.NotMade("drain/evictionrequest.Controller.Run", "drain/evictionrequest.NewController")
+	}
 	q := newLoop(c.Reconcile)
+	defer q.queue.ShutDown()
 	stop := c.pods.Watch(func(change drain.Change) {
 		for _, target := range c.targetsOn(change.Node) {
 			q.addTarget(target)
 		}
 	})
-	defer stop()
+	if stop != nil {
+		defer stop()
+	}
 	err := q.followInformer(c.requests, requestTarget)
 	if err == nil {
 		err = q.followInformer(c.evictions, evictionTarget)

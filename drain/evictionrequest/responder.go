@@ -56,7 +56,11 @@ func NewResponder(o Options) (*Responder, error) {
 // Run watches the Evictions that are labelled with the name of the default responder, and calls [Responder.Reconcile]
 // for each pod of which something has changed, until ctx ends or a watch cannot be set up. It may be called once.
 func (r *Responder) Run(ctx context.Context) error {
+	if r == nil || r.client == nil {
+		return option.NotMade("drain/evictionrequest.Responder.Run", "drain/evictionrequest.NewResponder")
+	}
 	q := newLoop(r.Reconcile)
+	defer q.queue.ShutDown()
 	if err := q.followInformer(r.evictions, evictionTarget); err != nil {
 		return fmt.Errorf("evictionrequest: %w", err)
 	}
@@ -68,6 +72,9 @@ func (r *Responder) Run(ctx context.Context) error {
 // is over. It writes a heartbeat before it asks, on the state that it has seen: a responder that was canceled meanwhile
 // asks for nothing. It returns when to call it again without a trigger: zero is never. [Responder.Run] must be running.
 func (r *Responder) Reconcile(ctx context.Context, target drain.PodRef) (time.Duration, error) {
+	if r == nil || r.client == nil {
+		return 0, option.NotMade("drain/evictionrequest.Responder.Reconcile", "drain/evictionrequest.NewResponder")
+	}
 	if err := r.pods.Check(); err != nil {
 		return 0, fmt.Errorf("evictionrequest: responder of pod %s: %w", target.Key(), err)
 	}

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -74,6 +75,9 @@ func librarySamples() map[reflect.Type]func(*badinput.Scope) any {
 func addForeign(to map[reflect.Type]func(*badinput.Scope) any) {
 	addSample(to, func(*badinput.Scope) *rest.Config { return &rest.Config{Host: "http://127.0.0.1:1"} })
 	addSample(to, func(*badinput.Scope) kubernetes.Interface { return kubefake.NewClientset(newNode()) })
+	addSample(to, func(s *badinput.Scope) discovery.DiscoveryInterface {
+		return discovery.NewDiscoveryClientForConfigOrDie(badinput.MakeSample[*rest.Config](s))
+	})
 	addSample(to, func(s *badinput.Scope) dynamic.Interface {
 		client, err := dynamic.NewForConfig(badinput.MakeSample[*rest.Config](s))
 		if err != nil {

@@ -19,7 +19,11 @@ import (
 func IsServed(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
 	path := "/apis/" + Version().String()
 	found := &metav1.APIResourceList{}
-	err := client.RESTClient().Get().AbsPath(path).Do(ctx).Into(found)
+	rest := client.RESTClient()
+	if rest == nil {
+		return false, fmt.Errorf("asking the API server for %s: the discovery client has no REST client, as a fake has not", path)
+	}
+	err := rest.Get().AbsPath(path).Do(ctx).Into(found)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
