@@ -21,7 +21,7 @@ func IsServed(ctx context.Context, client discovery.DiscoveryInterface) (bool, e
 	found := &metav1.APIResourceList{}
 	rest := client.RESTClient()
 	if rest == nil {
-		return false, fmt.Errorf("asking the API server for %s: the discovery client has no REST client, as a fake has not", path)
+		return false, fmt.Errorf("asking the API server for %s: the discovery client has no RESTClient, as a fake", path)
 	}
 	err := rest.Get().AbsPath(path).Do(ctx).Into(found)
 	if apierrors.IsNotFound(err) {
