@@ -21,7 +21,8 @@ type Options struct {
 	Client Client
 	// Scheduler is shared by the Drainers of a process; nil means one with the zero options.
 	Scheduler *Scheduler
-	// Responders are asked by the names that rules and pods give. A pod that names an unknown one is blocked.
+	// Responders are asked by the names that rules and pods give. A pod that names an unknown one is blocked. A
+	// [PodResponder] among them finds its pods by itself.
 	Responders map[string]Responder
 	// Leases is needed for Hold.
 	Leases LeaseKeeper
@@ -64,7 +65,7 @@ func New(o Options) (*Drainer, error) {
 		if name == "" {
 			check.Wrong("Options.Responders has an empty name: use the name that pods and rules give")
 		}
-		check.Require(fmt.Sprintf("Options.Responders[%q]", name), o.Responders[name], "see drain/kube.NewAnnotationResponder")
+		check.Require(fmt.Sprintf("Options.Responders[%q]", name), o.Responders[name], "see drain/kube.NewEvictionRequester")
 	}
 	if err := check.Err(); err != nil {
 		return nil, err

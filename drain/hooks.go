@@ -102,7 +102,8 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	return h
 }
 
-// findResponders asks each PodResponder which of the pods wait for it. Of two that find a pod, the first by name counts.
+// findResponders asks each PodResponder which of the pods wait for it. Of two that find a pod, the first by name
+// counts.
 func findResponders(
 	ctx context.Context, known map[string]Responder, node string, pods []*corev1.Pod,
 ) (map[types.UID]string, error) {
@@ -178,7 +179,9 @@ func (p *pass) namedHooks(ctx context.Context, mine holder) {
 }
 
 // foundOrAll names the PodResponders that may have been asked about each pod: where they cannot say, all of them.
-func foundOrAll(ctx context.Context, known map[string]Responder, node string, pods []*corev1.Pod) map[types.UID][]string {
+func foundOrAll(
+	ctx context.Context, known map[string]Responder, node string, pods []*corev1.Pod,
+) map[types.UID][]string {
 	ctx, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	out := map[types.UID][]string{}

@@ -120,9 +120,10 @@ type Responder interface {
 	Cancel(ctx context.Context, request HookRequest) error
 }
 
-// A PodResponder is a [Responder] that finds its pods by itself. No rule and no annotation has to name it: the pods that
-// it finds wait for it unless a rule with a Behavior matches them, and are asked only when nothing but their budget is
-// left to keep them on the node. One that is silent for 25 minutes is given up. Package drain/kube has one.
+// A PodResponder is a [Responder] that finds its pods by itself: no rule and no annotation has to name it. The pods
+// that it finds wait for it, unless a rule with a Behavior matches them or the policy ignores what pods say. It is asked
+// when nothing but a pod's budget keeps the pod on the node. One that is silent for 25 minutes, or for the Deadline of
+// the pod's rule, is given up. Package drain/kube has one.
 type PodResponder interface {
 	Responder
 	// FindPods returns the UIDs of those pods that wait for this responder. It may be called in each pass over the node.

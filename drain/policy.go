@@ -20,7 +20,7 @@ type Policy struct {
 	// Rules are asked in order, the first that matches a pod decides. What none matches is decided by the pod's own
 	// label drain.belay.dev/behavior, then by the fields below.
 	Rules []Rule `json:"rules,omitempty"`
-	// IgnorePodLabels leaves that label and [HookAnnotation] on pods without effect.
+	// IgnorePodLabels leaves that label, [HookAnnotation] and what a [PodResponder] finds on pods without effect.
 	IgnorePodLabels bool `json:"ignorePodLabels,omitempty"`
 
 	// DaemonSets says what happens to pods of DaemonSets: Skip (default), or Last, to evict them after everything else. Last needs a

@@ -52,12 +52,14 @@
 //	}
 //
 // The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, [NewLeaseKeeper] for what stands in
-// for a kubelet, and [NewAnnotationResponder] by which pods evacuate themselves.
+// for a kubelet, [NewEvictionRequester] for pods that name eviction responders, and [NewAnnotationResponder] by which
+// pods evacuate themselves where the API server does not serve EvictionRequests.
 //
 // # Promise
 //
 //   - What the Drainer looks at comes from watches. Once the Cache has synced, no request is made to read but [Client.ListPods]
-//     when a node seems empty and [Client.GetNode] when there seems to be nothing to release, or a cordon met another write.
+//     when a node seems empty and [Client.GetNode] when there seems to be nothing to release, or a cordon met another
+//     write; and those of [NewEvictionRequester].
 //   - Each call has a deadline. The Client sends a request once, whatever Retry-After the server names.
 //   - Every eviction and deletion carries the pod's UID, every patch of a pod too.
 //   - A Cache whose watch the server refuses says so, with the server's words: see [Cache.Check].
@@ -65,6 +67,9 @@
 //     option. No drain and no dry run relies on them.
 //
 // # How a pod evacuates itself
+//
+// On a server of Kubernetes 1.37 or later with the EvictionRequest API a pod names responders in
+// spec.evictionResponders; see [NewEvictionRequester]. On an older one annotations stand in for that:
 //
 // A pod asks to be told before it is evicted by the annotation [drain.HookAnnotation], with the names of responders in order; the operator
 // has a responder of [NewAnnotationResponder] under each of these names. Then, when its node is drained:

@@ -15,8 +15,8 @@ import (
 	"github.com/belayproject/belay/internal/evictionapi"
 )
 
-// answer says how an EvictionRequest goes. One that no controller has observed in time is declined.
-func (r *evictionRequester) answer(
+// buildAnswer says how an EvictionRequest goes. One that no controller has observed in time is declined.
+func (r *evictionRequester) buildAnswer(
 	key requestKey, request *evictionapi.EvictionRequest, eviction *evictionapi.Eviction,
 ) drain.HookAnswer {
 	a := requestAnswer(request, eviction)
@@ -41,7 +41,8 @@ func (r *evictionRequester) answer(
 		return a
 	}
 	a.Progress = drain.HookDeclined
-	a.Message = fmt.Sprintf("no evictionrequest-controller has observed EvictionRequest %s within %s", name, unobservedLimit)
+	a.Message = fmt.Sprintf("no evictionrequest-controller has observed EvictionRequest %s within %s",
+		name, unobservedLimit)
 	return a
 }
 
@@ -53,7 +54,7 @@ func requestAnswer(request *evictionapi.EvictionRequest, eviction *evictionapi.E
 			return drain.HookAnswer{Progress: drain.HookDone, Message: describeCondition(c)}
 		}
 		if c := conditionTrue(request.Status.Conditions, evictionapi.ConditionFailed); c != nil {
-			return declined(describeCondition(c))
+			return declineWith(describeCondition(c))
 		}
 	}
 	if eviction == nil {
@@ -65,7 +66,7 @@ func requestAnswer(request *evictionapi.EvictionRequest, eviction *evictionapi.E
 	// A cancellation may be of the time before this EvictionRequest, which then says so itself.
 	c := conditionTrue(eviction.Status.Conditions, evictionapi.ConditionFailed)
 	if c != nil && c.Reason != evictionapi.ReasonCanceledDueToNoRequesters {
-		return declined(describeCondition(c))
+		return declineWith(describeCondition(c))
 	}
 	return respondersAnswer(&eviction.Status)
 }
@@ -93,9 +94,9 @@ func respondersAnswer(status *evictionapi.EvictionStatus) drain.HookAnswer {
 	case open || len(status.TargetResponders) == 0:
 		return drain.HookAnswer{Progress: drain.HookAsked, Beat: beatOf(status, ""), Message: "no responder is active yet"}
 	case own == 0:
-		return declined("the pod has no responder of its own")
+		return declineWith("the pod has no responder of its own")
 	case interrupted != "":
-		return declined(fmt.Sprintf("responder %s has been interrupted", interrupted))
+		return declineWith(fmt.Sprintf("responder %s has been interrupted", interrupted))
 	default:
 		return drain.HookAnswer{Progress: drain.HookDone, Message: "each of the pod's responders has completed"}
 	}

@@ -37,14 +37,13 @@ const (
 	maintenanceAnnotation = annotationPrefix + "maintenance"
 	sinceAnnotation       = annotationPrefix + "since"
 
+	// requestResponder is the name under which Open adds the responder of NewEvictionRequester.
+	requestResponder = "EvictionRequest"
 	// unobservedLimit is how long an EvictionRequest waits for an evictionrequest-controller.
 	unobservedLimit = 30 * time.Second
 	// maxMessage bounds the message of an answer, in bytes: responders write what they like.
 	maxMessage = 1024
 )
-
-// EvictionRequestResponder is the name under which [Open] adds the responder of [NewEvictionRequester].
-const EvictionRequestResponder = "EvictionRequest"
 
 // An evictionRequester asks for the eviction of pods by EvictionRequests.
 type evictionRequester struct {
@@ -68,9 +67,10 @@ type requestKey struct {
 var _ drain.PodResponder = (*evictionRequester)(nil)
 
 // NewEvictionRequester returns a [drain.PodResponder] that asks for the eviction of a pod by an EvictionRequest of
-// Kubernetes' API lifecycle.k8s.io/v1alpha1 and waits for the responders in the pod's spec.evictionResponders. Where the
-// API server does not serve that API it finds no pod: one request, repeated after an hour, tells. [Open] uses one by
-// itself. httpClient may be nil. Its methods may be called from several goroutines.
+// Kubernetes' API lifecycle.k8s.io/v1alpha1 and waits for the responders in the pod's spec.evictionResponders. Where
+// the API server does not serve that API, the responder finds no pod: it asks once, and again after an hour. [Open]
+// uses one by itself, under the name "EvictionRequest". httpClient may be nil. Its methods may be called from several
+// goroutines.
 //
 // Each holder has one EvictionRequest a pod, whose name follows from both: after a crash the next process goes on with
 // it. It belongs to the pod, so that it is deleted with it; Cancel withdraws and deletes it. The drain goes on to evict
@@ -116,25 +116,25 @@ func (r *evictionRequester) Respond(ctx context.Context, req drain.HookRequest) 
 		return drain.HookAnswer{}, err
 	}
 	if !served {
-		return declined("the API server does not serve EvictionRequests"), nil
+		return declineWith("the API server does not serve EvictionRequests"), nil
 	}
 	view, err := r.viewOf(ctx, req.Pod.Namespace)
 	if isRefusal(err) {
-		return declined(err.Error()), nil
+		return declineWith(err.Error()), nil
 	}
 	if err != nil {
 		return drain.HookAnswer{}, err
 	}
 	key := keyOf(req)
-	request, err := r.ensureRequest(ctx, view.request(key.name), req)
+	request, err := r.ensureRequest(ctx, view.findRequest(key.name), req)
 	if isRefusal(err) {
-		return declined(fmt.Sprintf("no EvictionRequest can be made: %v", err)), nil
+		return declineWith(fmt.Sprintf("no EvictionRequest can be made: %v", err)), nil
 	}
 	if err != nil {
 		return drain.HookAnswer{}, fmt.Errorf("asking for the eviction of pod %q: %w", req.Pod, err)
 	}
-	view.keep(request)
-	return r.answer(key, request, view.eviction(req.Pod.UID)), nil
+	view.keepRequest(request)
+	return r.buildAnswer(key, request, view.findEviction(req.Pod.UID)), nil
 }
 
 // Cancel withdraws and deletes the holder's EvictionRequest. Those of other holders stay, and so does the Eviction as
@@ -143,7 +143,7 @@ func (r *evictionRequester) Cancel(ctx context.Context, req drain.HookRequest) e
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	key := keyOf(req)
-	r.forget(key)
+	r.forgetRequest(key)
 	served, err := r.isServed(ctx)
 	if err != nil || !served {
 		return err
@@ -200,7 +200,7 @@ func isRefusal(err error) bool {
 		apierrors.IsMethodNotSupported(err)
 }
 
-func declined(message string) drain.HookAnswer {
+func declineWith(message string) drain.HookAnswer {
 	return drain.HookAnswer{Progress: drain.HookDeclined, Message: shortened(message)}
 }
 
@@ -239,13 +239,13 @@ func intentPatch(intent string) []byte {
 	return patch
 }
 
-// forget drops what is known of an EvictionRequest.
-func (r *evictionRequester) forget(key requestKey) {
+// forgetRequest drops what is known of an EvictionRequest.
+func (r *evictionRequester) forgetRequest(key requestKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unseen, key)
 	if view := r.views[key.namespace]; view != nil {
-		view.drop(key.name)
+		view.dropRequest(key.name)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +60,8 @@ func testPodWaits(t *testing.T, w *evictionWorld) {
 	request := w.onlyRequest(t)
 	pod := request.Spec.Target.Pod
 	if request.Spec.Requester != "belay.dev/drain" || request.Spec.Intent != "Eviction" || pod == nil ||
-		pod.Name != "vm" || pod.UID != vm.UID || len(request.OwnerReferences) != 1 || request.OwnerReferences[0].UID != vm.UID {
+		*pod != (evictionapi.PodReference{Name: "vm", UID: vm.UID}) ||
+		len(request.OwnerReferences) != 1 || request.OwnerReferences[0].UID != vm.UID {
 		t.Errorf("the EvictionRequest is %+v", request)
 	}
 	w.observe(t, request, "", "")
@@ -91,16 +91,6 @@ func testPodWaits(t *testing.T, w *evictionWorld) {
 			t.Errorf("%d requests with %q, want %d: %q", n, want, parts, w.requests)
 		}
 	}
-}
-
-func (w *evictionWorld) currentEviction(t *testing.T, pod *corev1.Pod) *evictionapi.Eviction {
-	t.Helper()
-	object, err := w.objects.Resource(evictionapi.EvictionsResource()).Namespace(w.namespace).
-		Get(t.Context(), string(pod.UID), metav1.GetOptions{})
-	must(t, err)
-	eviction, err := evictionapi.DecodeEviction(object)
-	must(t, err)
-	return eviction
 }
 
 // Without a controller the pod is evicted after 30 seconds, and the status says why.
@@ -228,15 +218,6 @@ func testProtectedPod(t *testing.T, w *evictionWorld) {
 	}
 }
 
-func (w *evictionWorld) podWithoutOwner(t *testing.T, name string, responders ...string) {
-	t.Helper()
-	pod := w.pod(t, name, responders...)
-	pod.OwnerReferences = nil
-	patch := []byte(`{"metadata":{"ownerReferences":null}}`)
-	_, err := w.admin.CoreV1().Pods(w.namespace).Patch(t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
-	must(t, err)
-}
-
 // A rule that says Evict stands above what the pod says.
 func testRuleEvicts(t *testing.T, w *evictionWorld) {
 	w.pod(t, "vm", migrate)
@@ -354,7 +335,7 @@ func testWithdrawnBefore(t *testing.T, w *evictionWorld) {
 	r := w.request("test")
 	w.until(t, w.open(t), r, time.Second, waitsWith("vm", "observed"))
 	requests := w.objects.Resource(evictionapi.RequestsResource()).Namespace(w.namespace)
-	_, err := requests.Patch(t.Context(), w.onlyRequest(t).Name, "application/merge-patch+json",
+	_, err := requests.Patch(t.Context(), w.onlyRequest(t).Name, types.MergePatchType,
 		[]byte(`{"spec":{"intent":"Withdrawn"}}`), metav1.PatchOptions{})
 	must(t, err)
 	w.observe(t, w.onlyRequest(t), "Failed", "CanceledDueToNoRequesters")
@@ -383,7 +364,8 @@ func testDeletionAfterRequest(t *testing.T, w *evictionWorld) {
 		}
 		return ""
 	})
-	if at := st.Blockers[0].NextAt; at.Before(asked.Add(5*time.Minute-20*time.Second)) || at.After(asked.Add(6*time.Minute)) {
+	at := st.Blockers[0].NextAt
+	if at.Before(asked.Add(5*time.Minute-20*time.Second)) || at.After(asked.Add(6*time.Minute)) {
 		t.Errorf("the deletion comes at %s, want 5 min after %s", at, asked)
 	}
 	w.until(t, d, r, 30*time.Second, isDrained)

@@ -133,7 +133,7 @@ func (r *evictionRequester) listPods(
 	return known, nil
 }
 
-// An evictionView is what was seen last of the EvictionRequests of this package, and of their Evictions, in a namespace.
+// An evictionView is what was seen last of a namespace: the EvictionRequests of this package, and their Evictions.
 type evictionView struct {
 	mu        sync.Mutex
 	at        time.Time
@@ -159,7 +159,7 @@ func (r *evictionRequester) viewOf(ctx context.Context, namespace string) (*evic
 		view.endRead(last)
 		return nil, fmt.Errorf("looking at the evictions of namespace %q: %w", namespace, err)
 	}
-	view.replace(requests, evictions)
+	view.replaceAll(requests, evictions)
 	return view, nil
 }
 
@@ -246,7 +246,7 @@ func (v *evictionView) endRead(last time.Time) {
 	v.at = last
 }
 
-func (v *evictionView) replace(
+func (v *evictionView) replaceAll(
 	requests map[string]*evictionapi.EvictionRequest, evictions map[types.UID]*evictionapi.Eviction,
 ) {
 	v.mu.Lock()
@@ -254,20 +254,20 @@ func (v *evictionView) replace(
 	v.requests, v.evictions = requests, evictions
 }
 
-func (v *evictionView) request(name string) *evictionapi.EvictionRequest {
+func (v *evictionView) findRequest(name string) *evictionapi.EvictionRequest {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.requests[name]
 }
 
-func (v *evictionView) eviction(pod types.UID) *evictionapi.Eviction {
+func (v *evictionView) findEviction(pod types.UID) *evictionapi.Eviction {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.evictions[pod]
 }
 
-// keep notes an EvictionRequest as the server has just returned it.
-func (v *evictionView) keep(request *evictionapi.EvictionRequest) {
+// keepRequest notes an EvictionRequest as the server has just returned it.
+func (v *evictionView) keepRequest(request *evictionapi.EvictionRequest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.requests == nil {
@@ -276,7 +276,7 @@ func (v *evictionView) keep(request *evictionapi.EvictionRequest) {
 	v.requests[request.Name] = request
 }
 
-func (v *evictionView) drop(name string) {
+func (v *evictionView) dropRequest(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.requests, name)

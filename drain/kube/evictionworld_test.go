@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -201,7 +202,8 @@ func isDrained(st drain.Status) string {
 // evictionRequests returns those of the namespace.
 func (w *evictionWorld) evictionRequests(t *testing.T) []*evictionapi.EvictionRequest {
 	t.Helper()
-	list, err := w.objects.Resource(evictionapi.RequestsResource()).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := w.objects.Resource(evictionapi.RequestsResource()).Namespace(w.namespace).
+		List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	var out []*evictionapi.EvictionRequest
 	for i := range list.Items {
@@ -257,7 +259,9 @@ func (w *evictionWorld) evict(t *testing.T, pod *corev1.Pod, responders ...strin
 	eviction, err := evictionapi.DecodeEviction(object)
 	must(t, err)
 	for i, name := range append(responders, evictionapi.ImperativeEvictor) {
-		target := evictionapi.TargetResponder{Name: name, Priority: ptr.To(int32(10000 - i)), State: evictionapi.StateInactive}
+		target := evictionapi.TargetResponder{
+			Name: name, Priority: ptr.To(int32(10000 - i)), State: evictionapi.StateInactive,
+		}
 		status := evictionapi.ResponderStatus{Name: name}
 		if name == evictionapi.ImperativeEvictor {
 			target.Priority = ptr.To(int32(evictionapi.ImperativeEvictorPriority))
@@ -285,7 +289,9 @@ func (w *evictionWorld) update(t *testing.T, eviction *evictionapi.Eviction) *ev
 }
 
 // says has a responder report its progress.
-func (w *evictionWorld) says(t *testing.T, eviction *evictionapi.Eviction, i int, message string) *evictionapi.Eviction {
+func (w *evictionWorld) says(
+	t *testing.T, eviction *evictionapi.Eviction, i int, message string,
+) *evictionapi.Eviction {
 	t.Helper()
 	eviction.Status.Responders[i].Message = &message
 	eviction.Status.Responders[i].HeartbeatTime = ptr.To(metav1.Now())
@@ -301,4 +307,23 @@ func (w *evictionWorld) completes(t *testing.T, eviction *evictionapi.Eviction, 
 	eviction.Status.TargetResponders[i+1].State = evictionapi.StateActive
 	eviction.Status.Responders[i+1].StartTime = ptr.To(metav1.Now())
 	return w.update(t, eviction)
+}
+
+func (w *evictionWorld) currentEviction(t *testing.T, pod *corev1.Pod) *evictionapi.Eviction {
+	t.Helper()
+	object, err := w.objects.Resource(evictionapi.EvictionsResource()).Namespace(w.namespace).
+		Get(t.Context(), string(pod.UID), metav1.GetOptions{})
+	must(t, err)
+	eviction, err := evictionapi.DecodeEviction(object)
+	must(t, err)
+	return eviction
+}
+
+func (w *evictionWorld) podWithoutOwner(t *testing.T, name string, responders ...string) {
+	t.Helper()
+	w.pod(t, name, responders...)
+	patch := []byte(`{"metadata":{"ownerReferences":null}}`)
+	_, err := w.admin.CoreV1().Pods(w.namespace).
+		Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
 }

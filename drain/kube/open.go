@@ -38,7 +38,7 @@ type OpenOptions struct {
 	// call WaitForSync of Drainer.Cache. Until it has returned nil, each pass and each dry run is a [drain.CacheError].
 	NoWait bool
 	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes. Responders
-	// get the one of [NewEvictionRequester] as [EvictionRequestResponder], unless they have another one of that name.
+	// get the one of [NewEvictionRequester] under the name "EvictionRequest", unless they have another one of that name.
 	Drain drain.Options
 }
 
@@ -108,14 +108,14 @@ func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) 
 func withRequester(
 	own map[string]drain.Responder, config *rest.Config, o OpenOptions,
 ) (map[string]drain.Responder, error) {
-	if _, ok := own[EvictionRequestResponder]; ok {
+	if _, ok := own[requestResponder]; ok {
 		return own, nil
 	}
 	requester, err := NewEvictionRequester(config, o.HTTP, Options{Timeout: o.Client.Timeout, Now: o.Drain.Now})
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]drain.Responder{EvictionRequestResponder: requester}
+	all := map[string]drain.Responder{requestResponder: requester}
 	maps.Copy(all, own)
 	return all, nil
 }

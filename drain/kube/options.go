@@ -12,7 +12,8 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Options are common to [NewLeaseKeeper], [NewEvictionRequester] and [NewAnnotationResponder]. The zero value is the usual choice.
+// Options are common to [NewLeaseKeeper], [NewEvictionRequester] and [NewAnnotationResponder]. The zero value is the
+// usual choice.
 type Options struct {
 	// Timeout bounds each call. Zero means 10 s.
 	Timeout time.Duration

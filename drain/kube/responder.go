@@ -85,13 +85,13 @@ type answer struct {
 // Respond asks the pod, if it has not been asked, and returns its answer. Where another holder has asked the same responder, its
 // request stands for both. An answer that can't be understood is an error, and so is a pod that isn't there.
 func (r *annotationResponder) Respond(ctx context.Context, req drain.HookRequest) (drain.HookAnswer, error) {
-	pod := r.pod(req.Pod)
+	pod := r.findPod(req.Pod)
 	if pod == nil {
 		return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, errPodGone)
 	}
 	want := request{Holder: req.Holder, Maintenance: req.Maintenance, Responder: req.Responder}
 	if got := requestOf(pod); got != want && (got.Responder != want.Responder || got.Holder == want.Holder) {
-		if err := r.ask(ctx, pod, want); err != nil {
+		if err := r.askPod(ctx, pod, want); err != nil {
 			return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, err)
 		}
 		return drain.HookAnswer{Progress: drain.HookAsked}, nil
@@ -101,27 +101,28 @@ func (r *annotationResponder) Respond(ctx context.Context, req drain.HookRequest
 
 // Cancel takes the holder's request off the pod, and leaves that of another holder.
 func (r *annotationResponder) Cancel(ctx context.Context, req drain.HookRequest) error {
-	if pod := r.pod(req.Pod); pod != nil {
+	if pod := r.findPod(req.Pod); pod != nil {
 		if got := requestOf(pod); got.Holder != "" && got.Holder != req.Holder {
 			return nil
 		}
 	}
-	err := r.annotate(ctx, req.Pod, "", map[string]any{RequestAnnotation: nil})
+	err := r.patchAnnotations(ctx, req.Pod, "", map[string]any{RequestAnnotation: nil})
 	if err != nil && !apierrors.IsNotFound(err) && !isOtherUID(err) {
 		return fmt.Errorf("taking back the request to pod %q: %w", req.Pod, err)
 	}
 	return nil
 }
 
-// ask writes the request, and removes an answer, which was to another one. A Cache that lags behind the pod's answer to this very
-// request must not remove it: then nothing is written, and the change that the Cache has yet to see brings the next call.
-func (r *annotationResponder) ask(ctx context.Context, pod *corev1.Pod, want request) error {
+// askPod writes the request, and removes an answer, which was to another one. A Cache that lags behind the pod's answer
+// to this very request must not remove it: then nothing is written, and the change that the Cache has yet to see brings the next call.
+func (r *annotationResponder) askPod(ctx context.Context, pod *corev1.Pod, want request) error {
 	value, err := json.Marshal(want)
 	if err != nil {
 		return err
 	}
 	ref := drain.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	err = r.annotate(ctx, ref, pod.ResourceVersion, map[string]any{RequestAnnotation: string(value), answerAnnotation: nil})
+	changes := map[string]any{RequestAnnotation: string(value), answerAnnotation: nil}
+	err = r.patchAnnotations(ctx, ref, pod.ResourceVersion, changes)
 	switch {
 	case apierrors.IsConflict(err):
 		return nil
@@ -132,8 +133,10 @@ func (r *annotationResponder) ask(ctx context.Context, pod *corev1.Pod, want req
 	}
 }
 
-// annotate changes annotations of the pod, if it is still the same, and, unless version is empty, unchanged.
-func (r *annotationResponder) annotate(ctx context.Context, pod drain.PodRef, version string, annotations map[string]any) error {
+// patchAnnotations changes annotations of the pod, if it is still the same, and, unless version is empty, unchanged.
+func (r *annotationResponder) patchAnnotations(
+	ctx context.Context, pod drain.PodRef, version string, annotations map[string]any,
+) error {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	meta := map[string]any{"uid": pod.UID, "annotations": annotations}
@@ -154,8 +157,8 @@ func isOtherUID(err error) bool {
 	return apierrors.IsConflict(err) || ok && cause.Field == "metadata.uid"
 }
 
-// pod returns the pod from the cache, or nil if it is another one or not there.
-func (r *annotationResponder) pod(ref drain.PodRef) *corev1.Pod {
+// findPod returns the pod from the cache, or nil if it is another one or not there.
+func (r *annotationResponder) findPod(ref drain.PodRef) *corev1.Pod {
 	pod := r.pods.Pod(ref.Namespace, ref.Name)
 	if pod == nil || pod.UID != ref.UID {
 		return nil

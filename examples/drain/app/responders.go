@@ -35,7 +35,7 @@ func (c *cluster) responders(config *rest.Config, timeout time.Duration, n needs
 		if err != nil {
 			return nil, err
 		}
-		known[kube.EvictionRequestResponder] = requester
+		known["EvictionRequest"] = requester
 	}
 	maps.Copy(known, n.own)
 	return known, nil

@@ -183,7 +183,7 @@ func (p *Plane) responders() (map[string]drain.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]drain.Responder{drainkube.EvictionRequestResponder: requester}
+	all := map[string]drain.Responder{"EvictionRequest": requester}
 	maps.Copy(all, p.own.Responders)
 	return all, nil
 }
