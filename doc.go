@@ -30,6 +30,8 @@
 //	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
 //	drain/evictionrequest      experimental  the controller and the default responder of Kubernetes' EvictionRequest API
 //	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
+//	drain/maintenance          experimental  carries out NodeMaintenance objects: cordon, drain or hold, and give back
+//	drain/v1alpha1             experimental  the API type NodeMaintenance
 //	drain/draintest/operators  experimental  a conformance suite: operators that act when a pod of theirs is evicted
 //	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
 //	rollout/v1alpha1           experimental  the rollouts API: Rollouts, Revisions, what each node is told and says, the ledger of a disruption domain

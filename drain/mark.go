@@ -73,8 +73,8 @@ func markOf(node *corev1.Node) (mark, error) {
 	return m, nil
 }
 
-// HoldersOf returns the holders that a Node's mark names, in its order: those that have cordoned it, and those that watch
-// it after its return. A Node without a mark has none. An error says that the mark is not what a drain has written.
+// HoldersOf returns the holders that a Node's mark names, in its order: those that have cordoned it, and those that
+// watch it after its return. A Node without a mark has none. An error says that the mark is not what a drain writes.
 func HoldersOf(node *corev1.Node) ([]string, error) {
 	m, err := markOf(node)
 	if err != nil {

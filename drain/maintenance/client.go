@@ -54,7 +54,7 @@ func NewClient(client dynamic.Interface) (Client, error) {
 	return dynamicClient{client}, nil
 }
 
-func (c dynamicClient) objects() dynamic.NamespaceableResourceInterface {
+func (c dynamicClient) resourceClient() dynamic.NamespaceableResourceInterface {
 	return c.client.Resource(v1alpha1.NodeMaintenancesResource)
 }
 
@@ -62,7 +62,7 @@ func (c dynamicClient) objects() dynamic.NamespaceableResourceInterface {
 func (c dynamicClient) Get(ctx context.Context, name string) (*v1alpha1.NodeMaintenance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	u, err := c.objects().Get(ctx, name, metav1.GetOptions{})
+	u, err := c.resourceClient().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func withoutSpec(u *unstructured.Unstructured) *v1alpha1.NodeMaintenance {
 func (c dynamicClient) List(ctx context.Context) ([]v1alpha1.NodeMaintenance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	list, err := c.objects().List(ctx, metav1.ListOptions{})
+	list, err := c.resourceClient().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (c dynamicClient) SetFinalizers(ctx context.Context, o *v1alpha1.NodeMainte
 	if err != nil {
 		return err
 	}
-	return c.patch(ctx, o.Name, types.MergePatchType, patch)
+	return c.patchObject(ctx, o.Name, types.MergePatchType, patch)
 }
 
 // SetStatus is as in [Client].
@@ -146,13 +146,15 @@ func (c dynamicClient) SetStatus(ctx context.Context, o *v1alpha1.NodeMaintenanc
 	if err != nil {
 		return err
 	}
-	return c.patch(ctx, o.Name, types.JSONPatchType, patch, "status")
+	return c.patchObject(ctx, o.Name, types.JSONPatchType, patch, "status")
 }
 
-func (c dynamicClient) patch(ctx context.Context, name string, as types.PatchType, text []byte, sub ...string) error {
+func (c dynamicClient) patchObject(
+	ctx context.Context, name string, as types.PatchType, text []byte, sub ...string,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := c.objects().Patch(ctx, name, as, text, metav1.PatchOptions{FieldManager: fieldManager}, sub...)
+	_, err := c.resourceClient().Patch(ctx, name, as, text, metav1.PatchOptions{FieldManager: fieldManager}, sub...)
 	return err
 }
 

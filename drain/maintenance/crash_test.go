@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/drain/v1alpha1"
 )
 
-// The process dies at each of its writes, before and after the API server has carried it out. The next one goes on: each
-// pod is evicted once, and nothing is left on a node in the end.
+// The process dies at each of its writes, before and after the API server has carried it out. The next one goes on:
+// each pod is evicted once, and nothing is left on a node in the end.
 func TestCrashAtEachWrite(t *testing.T) {
 	for n := 1; ; n++ {
 		crashed := false

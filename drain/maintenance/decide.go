@@ -28,7 +28,8 @@ func holderOf(uid types.UID) string { return holderPrefix + string(uid) }
 type decision struct {
 	// problem says why nothing can be asked.
 	problem error
-	// targets are the names of all nodes that are meant, sorted. set is about those that may be worked on now, nil for none.
+	// targets are the names of all nodes that are meant, sorted. set is about those that may be worked on now, nil for
+	// none.
 	targets []string
 	set     *drain.Set
 	// strays are nodes that were entered and are not meant any more, or all that are meant when the object is deleted.
@@ -42,8 +43,8 @@ type decision struct {
 	policy drain.Policy
 }
 
-// decide is pure: what is asked for is a function of the object, the Nodes with their marks, and the time.
-func decide(o *v1alpha1.NodeMaintenance, nodes []*corev1.Node, now time.Time) decision {
+// decideWork is pure: what is asked for is a function of the object, the Nodes with their marks, and the time.
+func decideWork(o *v1alpha1.NodeMaintenance, nodes []*corev1.Node, now time.Time) decision {
 	entered := enteredNodes(nodes, holderOf(o.UID))
 	if o.DeletionTimestamp != nil {
 		return decision{strays: releasedNodes(o, nodes, entered)}
@@ -123,7 +124,8 @@ func checkSpec(s *v1alpha1.NodeMaintenanceSpec) error {
 			errs = append(errs, fmt.Errorf("spec.policy.windows has %d windows, want none: use spec.windows", len(p.Windows)))
 		}
 		if p.Soak != 0 {
-			errs = append(errs, fmt.Errorf("spec.policy.soak is %s, want none: nodes are given back when this object goes, and nothing watches them after that", p.Soak))
+			const why = "nodes are given back when this object goes, and nothing watches them after that"
+			errs = append(errs, fmt.Errorf("spec.policy.soak is %s, want none: %s", p.Soak, why))
 		}
 	}
 	return errors.Join(errs...)

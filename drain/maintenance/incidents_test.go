@@ -16,8 +16,8 @@ import (
 
 // What users of operators with such an object have reported in public, rebuilt in small.
 
-// https://github.com/kubevirt/node-maintenance-operator/issues/33: a maintenance of a Node that does not exist could not
-// be deleted.
+// https://github.com/kubevirt/node-maintenance-operator/issues/33: a maintenance of a Node that does not exist could
+// not be deleted.
 func TestNodeThatDoesNotExist(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("m", named("n9"))
@@ -35,8 +35,8 @@ func TestNodeThatDoesNotExist(t *testing.T) {
 	})
 }
 
-// The same report: a Node that was deleted in maintenance kept the object. And kured's and Brupop's shape of it: a node that
-// comes back under its name is not taken for the one before, nor left open.
+// The same report: a Node that was deleted in maintenance kept the object. And kured's and Brupop's shape of it: a
+// node that comes back under its name is not taken for the one before, nor left open.
 func TestNodeThatVanishesAndComesBack(t *testing.T) {
 	for _, at := range []v1alpha1.Phase{v1alpha1.PhaseRunning, v1alpha1.PhaseReady} {
 		t.Run(string(at), func(t *testing.T) {
@@ -48,7 +48,9 @@ func TestNodeThatVanishesAndComesBack(t *testing.T) {
 				}
 				w.wait(time.Second)
 				w.create("m", named("n1"))
-				w.until("closed", func() bool { return w.closed("n1") && (at != v1alpha1.PhaseReady || w.phase("m", at)()) }, "m")
+				w.until("closed", func() bool {
+					return w.closed("n1") && (at != v1alpha1.PhaseReady || w.phase("m", at)())
+				}, "m")
 				w.DeleteNode("n1")
 				w.wait(time.Minute)
 				w.pass("m")
@@ -85,8 +87,8 @@ func TestDeleteWhileDraining(t *testing.T) {
 	})
 }
 
-// https://github.com/medik8s/node-maintenance-operator/pull/163: where another finalizer keeps the object, the pass after
-// the release cordoned the node again.
+// https://github.com/medik8s/node-maintenance-operator/pull/163: where another finalizer keeps the object, the pass
+// after the release cordoned the node again.
 func TestReleasedObjectThatStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes("n1")
@@ -105,8 +107,8 @@ func TestReleasedObjectThatStays(t *testing.T) {
 	})
 }
 
-// Somebody takes the finalizer off by hand, as answers to stuck objects advise: the node is given back all the same, by the
-// same process and by the next.
+// A person takes the finalizer off by hand, as answers to stuck objects advise: the node is given back all the same,
+// by the same process and by the next.
 func TestFinalizerRemovedByHand(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		inWorld(t, func(w *world) {
@@ -129,8 +131,8 @@ func TestFinalizerRemovedByHand(t *testing.T) {
 	}
 }
 
-// https://github.com/kubevirt/node-maintenance-operator/issues/46: a node that a person uncordons in maintenance was still
-// reported as in maintenance. Here the drain pauses, and the status says what a person has to do.
+// https://github.com/kubevirt/node-maintenance-operator/issues/46: a node that a person uncordons in maintenance was
+// still reported as in maintenance. Here the drain pauses, and the status says what a person has to do.
 func TestUncordonedByAPerson(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes("n1", "n2")

@@ -33,8 +33,8 @@ const (
 // Options are the parts of a [Reconciler]. All but Now are required.
 type Options struct {
 	Client Client
-	// Drainer has no Options.Requests for the nodes of objects: the Reconciler gives it requests of its own. For mode Hold
-	// it needs Options.Leases.
+	// Drainer has no Options.Requests for the nodes of objects: the Reconciler gives it requests of its own. For mode
+	// Hold it needs Options.Leases.
 	Drainer *drain.Drainer
 	// Cache is the one that the Drainer has.
 	Cache drain.Cache
@@ -75,9 +75,9 @@ func New(o Options) (*Reconciler, error) {
 	return &Reconciler{o: o, known: map[string]*knowledge{}}, nil
 }
 
-// Reconcile is one bounded pass over the object of that name. requeueAfter is when to call again at the latest; zero means
-// that only a change of the object can matter. With an error, call again after a back-off. An object that does not exist is
-// no error: nodes that an earlier one has left are given back.
+// Reconcile is one bounded pass over the object of that name. requeueAfter is when to call again at the latest; zero
+// means that only a change of the object can matter. With an error, call again after a back-off. An object that does
+// not exist is no error: nodes that an earlier one has left are given back.
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (requeueAfter time.Duration, err error) {
 	if r == nil || r.known == nil {
 		return 0, option.NotMade("drain/maintenance.Reconciler.Reconcile", "maintenance.New")
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (requeueAfter t
 	var unreadable *decodeError
 	switch {
 	case apierrors.IsNotFound(err):
-		r.forget(ctx, name)
+		r.forgetObject(ctx, name)
 		return r.releaseOrphans(ctx)
 	case errors.As(err, &unreadable):
 		o = unreadable.object
@@ -97,9 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (requeueAfter t
 		return soon, fmt.Errorf("reconciling NodeMaintenance %q: %w", name, err)
 	}
 	if o.DeletionTimestamp != nil {
-		return r.release(ctx, o)
+		return r.releaseObject(ctx, o)
 	}
-	d := decide(o, r.o.Cache.Nodes(), r.o.Now())
+	d := decideWork(o, r.o.Cache.Nodes(), r.o.Now())
 	if unreadable != nil {
 		d = decision{problem: fmt.Errorf("spec cannot be read: %w", unreadable.err)}
 	}
@@ -115,36 +115,36 @@ func (r *Reconciler) carryOut(ctx context.Context, o *v1alpha1.NodeMaintenance, 
 		}
 		return soon, nil // the next pass reads the version with it, and whether the object is being deleted
 	}
-	k := r.recall(o)
+	k := r.recallObject(o)
 	after := untilNext(o, d, r.o.Now())
 	var errs []error
 	seen := observation{nodes: map[string]drain.Status{}}
 	if d.set != nil {
 		d.set.Last = withoutFailed(k.last)
 		st, again, err := r.o.Drainer.ReconcileSet(ctx, *d.set)
-		after, errs = sooner(after, again), append(errs, err)
+		after, errs = earlierOf(after, again), append(errs, err)
 		if errors.Is(err, drain.ErrOption) { // what this process cannot do, whatever the cluster is like
 			d.problem = err
 		}
-		if r.replaced(ctx, o, &st) {
-			after = sooner(after, soon)
+		if r.forgetReplaced(ctx, o, &st) {
+			after = earlierOf(after, soon)
 		}
 		for _, n := range st.Nodes {
 			seen.nodes[n.Node] = n
 		}
-		r.remember(o, func(k *knowledge) { k.last = &st })
+		r.changeKnowledge(o, func(k *knowledge) { k.last = &st })
 	}
 	if len(d.strays) > 0 {
 		left, again, err := r.giveBack(ctx, o.UID, d.strays)
 		errs = append(errs, err)
 		if len(left) > 0 {
-			after = sooner(after, max(again, soon))
+			after = earlierOf(after, max(again, soon))
 		}
 	}
 	if ctx.Err() == nil { // an end of the process says nothing of the nodes
 		seen.failure = errors.Join(errs...)
 	}
-	seen.plans = r.preview(ctx, o, d, seen.nodes)
+	seen.plans = r.planPreview(ctx, o, d, seen.nodes)
 	errs = append(errs, r.writeStatus(ctx, o, statusOf(o, d, seen, r.o.Now())))
 	return after, errors.Join(errs...)
 }
@@ -154,14 +154,14 @@ func untilNext(o *v1alpha1.NodeMaintenance, d decision, now time.Time) time.Dura
 	after := lookAgain
 	for _, at := range []time.Time{d.opens, timeOf(o.Spec.Deadline)} {
 		if left := at.Sub(now); left > 0 {
-			after = sooner(after, left)
+			after = earlierOf(after, left)
 		}
 	}
 	return after
 }
 
-// withoutFailed leaves out the nodes that have failed: package drain would not look at them again, and their cause may be
-// over, as that of a Node which was not there.
+// withoutFailed leaves out the nodes that have failed: package drain would not look at them again, and their cause
+// may be over, as that of a Node which was not there.
 func withoutFailed(last *drain.SetStatus) *drain.SetStatus {
 	if last == nil {
 		return nil
@@ -173,9 +173,9 @@ func withoutFailed(last *drain.SetStatus) *drain.SetStatus {
 	return &out
 }
 
-// replaced forgets what is known of an object's nodes where one was created anew under its name: the new one is begun like
-// any other. It reports whether there is one.
-func (r *Reconciler) replaced(ctx context.Context, o *v1alpha1.NodeMaintenance, st *drain.SetStatus) bool {
+// forgetReplaced forgets what is known of an object's nodes where one was created anew under its name: the new one is
+// begun like any other. It reports whether there is one.
+func (r *Reconciler) forgetReplaced(ctx context.Context, o *v1alpha1.NodeMaintenance, st *drain.SetStatus) bool {
 	isNew := func(n drain.Status) bool { return n.Phase == drain.Failed && n.Reason == drain.NodeReplaced }
 	if !slices.ContainsFunc(st.Nodes, isNew) {
 		return false
@@ -187,15 +187,15 @@ func (r *Reconciler) replaced(ctx context.Context, o *v1alpha1.NodeMaintenance, 
 	return true
 }
 
-// preview plans the drain of nodes that were not begun, at most once a minute. Without a plan the status has no numbers
-// of them.
-func (r *Reconciler) preview(
+// planPreview plans the drain of nodes that were not begun, at most once a minute. Without a plan the status has no
+// numbers of them.
+func (r *Reconciler) planPreview(
 	ctx context.Context, o *v1alpha1.NodeMaintenance, d decision, nodes map[string]drain.Status,
 ) map[string]drain.NodePlan {
 	if d.problem != nil || drain.Mode(o.Spec.Mode) != drain.Drain {
 		return nil
 	}
-	k := r.recall(o)
+	k := r.recallObject(o)
 	if k.plans != nil && k.of == o.Generation && r.o.Now().Sub(k.planned) < lookAgain {
 		return k.plans
 	}
@@ -218,18 +218,18 @@ func (r *Reconciler) preview(
 	for _, n := range result.Nodes {
 		plans[n.Node] = n
 	}
-	r.remember(o, func(k *knowledge) { k.plans, k.planned, k.of = plans, r.o.Now(), o.Generation })
+	r.changeKnowledge(o, func(k *knowledge) { k.plans, k.planned, k.of = plans, r.o.Now(), o.Generation })
 	return plans
 }
 
-// release gives all nodes of an object that is being deleted back, and then takes the finalizer off. It never enters a
-// node, also where the finalizer has gone and another one keeps the object.
-func (r *Reconciler) release(ctx context.Context, o *v1alpha1.NodeMaintenance) (time.Duration, error) {
+// releaseObject gives all nodes of an object that is being deleted back, and then takes the finalizer off. It never
+// enters a node, also where the finalizer has gone and another one keeps the object.
+func (r *Reconciler) releaseObject(ctx context.Context, o *v1alpha1.NodeMaintenance) (time.Duration, error) {
 	i := slices.Index(o.Finalizers, v1alpha1.Finalizer)
 	if i < 0 {
 		return 0, nil
 	}
-	d := decide(o, r.o.Cache.Nodes(), r.o.Now())
+	d := decideWork(o, r.o.Cache.Nodes(), r.o.Now())
 	left, after, err := r.giveBack(ctx, o.UID, d.strays)
 	if err != nil || len(left) > 0 {
 		st := releasingStatus(o, left, r.o.Now())
@@ -239,17 +239,19 @@ func (r *Reconciler) release(ctx context.Context, o *v1alpha1.NodeMaintenance) (
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("taking the finalizer off NodeMaintenance %q: %w", o.Name, err)
 	}
-	r.forget(ctx, o.Name)
+	r.forgetObject(ctx, o.Name)
 	return 0, nil
 }
 
 // giveBack releases nodes and returns those on which something of the holder may be left.
-func (r *Reconciler) giveBack(ctx context.Context, uid types.UID, names []string) ([]drain.Status, time.Duration, error) {
+func (r *Reconciler) giveBack(
+	ctx context.Context, uid types.UID, names []string,
+) (left []drain.Status, after time.Duration, err error) {
 	if len(names) == 0 {
 		return nil, 0, nil
 	}
 	st, after, err := r.o.Drainer.ReconcileSet(ctx, releaseOf(uid, names))
-	left := slices.DeleteFunc(st.Nodes, func(n drain.Status) bool { return n.Phase == drain.Released })
+	left = slices.DeleteFunc(st.Nodes, func(n drain.Status) bool { return n.Phase == drain.Released })
 	return left, after, err
 }
 
@@ -277,7 +279,7 @@ func (r *Reconciler) releaseOrphans(ctx context.Context) (after time.Duration, e
 		left, again, err := r.giveBack(ctx, uid, names)
 		errs = append(errs, err)
 		if len(left) > 0 {
-			after = sooner(after, max(again, soon))
+			after = earlierOf(after, max(again, soon))
 		}
 	}
 	return after, errors.Join(errs...)
@@ -298,7 +300,9 @@ func holdersOn(node *corev1.Node) (uids []types.UID) {
 }
 
 // writeStatus writes a status that is another one than the object has.
-func (r *Reconciler) writeStatus(ctx context.Context, o *v1alpha1.NodeMaintenance, st v1alpha1.NodeMaintenanceStatus) error {
+func (r *Reconciler) writeStatus(
+	ctx context.Context, o *v1alpha1.NodeMaintenance, st v1alpha1.NodeMaintenanceStatus,
+) error {
 	if equality.Semantic.DeepEqual(o.Status, st) {
 		return nil
 	}
@@ -310,8 +314,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, o *v1alpha1.NodeMaintenanc
 	return nil
 }
 
-// recall returns what is known of an object, and notes what it wants. That of an earlier object of its name is dropped.
-func (r *Reconciler) recall(o *v1alpha1.NodeMaintenance) knowledge {
+// recallObject returns what is known of an object, and notes what it wants. That of an earlier object of its name is
+// dropped.
+func (r *Reconciler) recallObject(o *v1alpha1.NodeMaintenance) knowledge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.known[o.Name]
@@ -323,8 +328,8 @@ func (r *Reconciler) recall(o *v1alpha1.NodeMaintenance) knowledge {
 	return *k
 }
 
-// remember changes what is known of an object.
-func (r *Reconciler) remember(o *v1alpha1.NodeMaintenance, change func(*knowledge)) {
+// changeKnowledge changes what is known of an object.
+func (r *Reconciler) changeKnowledge(o *v1alpha1.NodeMaintenance, change func(*knowledge)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.known[o.Name]; k != nil && k.uid == o.UID {
@@ -332,8 +337,8 @@ func (r *Reconciler) remember(o *v1alpha1.NodeMaintenance, change func(*knowledg
 	}
 }
 
-// forget drops what is known of an object that is gone, here and in the Drainer.
-func (r *Reconciler) forget(ctx context.Context, name string) {
+// forgetObject drops what is known of an object that is gone, here and in the Drainer.
+func (r *Reconciler) forgetObject(ctx context.Context, name string) {
 	r.mu.Lock()
 	k := r.known[name]
 	delete(r.known, name)
@@ -346,8 +351,8 @@ func (r *Reconciler) forget(ctx context.Context, name string) {
 	}
 }
 
-// sooner is the earlier of two wishes for the next pass; zero is no wish.
-func sooner(a, b time.Duration) time.Duration {
+// earlierOf is the earlier of two wishes for the next pass; zero is no wish.
+func earlierOf(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
 	}

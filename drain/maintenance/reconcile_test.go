@@ -30,7 +30,8 @@ func TestDrainsAndGivesBack(t *testing.T) {
 		if !w.closed("n1") || len(w.LivePods("n1")) > 0 || !slices.Contains(o.Finalizers, v1alpha1.Finalizer) {
 			t.Errorf("closed %t, %d pods, finalizers %v", w.closed("n1"), len(w.LivePods("n1")), o.Finalizers)
 		}
-		if st := o.Status; st.TotalNodes != 1 || st.ReadyNodes != 1 || st.Nodes[0].Evicted != 3 || st.ObservedGeneration != 1 {
+		st := o.Status
+		if st.TotalNodes != 1 || st.ReadyNodes != 1 || st.Nodes[0].Evicted != 3 || st.ObservedGeneration != 1 {
 			t.Errorf("status %+v, want one ready node with 3 evictions", st)
 		}
 		w.checkConditions("m", "TFF")
@@ -40,7 +41,7 @@ func TestDrainsAndGivesBack(t *testing.T) {
 			w.wait(time.Minute)
 		}
 		if now := w.object("m").ResourceVersion; now != before {
-			t.Errorf("a maintenance at rest was written: version %s, then %s", before, now)
+			t.Errorf("an idle maintenance was written: version %s, then %s", before, now)
 		}
 		w.remove("m")
 		w.until("gone", func() bool { return w.gone("m") }, "m")
@@ -88,7 +89,8 @@ func TestTwoObjectsOnOneNode(t *testing.T) {
 	})
 }
 
-// A selector is worked off with maxConcurrent nodes at a time, takes in a Node that comes, and gives back one that leaves.
+// A selector is worked off with maxConcurrent nodes at a time, takes in a Node that comes, and gives back one that
+// leaves.
 func TestSelector(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes("n1", "n2", "n3")
@@ -182,7 +184,8 @@ func TestDeadline(t *testing.T) {
 			w.pass("m")
 			w.wait(time.Minute)
 		}
-		if now := len(w.Cluster.Log(draintest.Evict, draintest.Delete)); now != calls || len(w.LivePods("n1")) != 1 || !w.closed("n1") {
+		now := len(w.Cluster.Log(draintest.Evict, draintest.Delete))
+		if now != calls || len(w.LivePods("n1")) != 1 || !w.closed("n1") {
 			t.Errorf("%d requests after the deadline, %d pods, closed %t", now-calls, len(w.LivePods("n1")), w.closed("n1"))
 		}
 		w.DeleteBudget("default", "db")
@@ -198,7 +201,7 @@ func TestHold(t *testing.T) {
 		w.nodes("n1")
 		w.AddWorkload(draintest.Workload{Name: "web", Replicas: 1, On: []string{"n1"}})
 		w.wait(time.Second)
-		long, short := metav1.NewTime(time.Now().Add(5*time.Hour)), metav1.NewTime(time.Now().Add(20 * time.Minute))
+		long, short := metav1.NewTime(time.Now().Add(5*time.Hour)), metav1.NewTime(time.Now().Add(20*time.Minute))
 		w.create("m", v1alpha1.NodeMaintenanceSpec{NodeName: "n1", Mode: "Hold", Deadline: &long})
 		w.until("Invalid", w.phase("m", v1alpha1.PhaseInvalid), "m")
 		if w.closed("n1") {

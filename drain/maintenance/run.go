@@ -29,9 +29,9 @@ const (
 	forgetTime = 10 * time.Second
 )
 
-// Run reconciles each object when it or one of its nodes has changed, and when it asked for it, until ctx ends, or returns
-// at once why it can't. What fails meanwhile is logged as it comes. The Cache has to be synced. Nodes stay as they are when
-// Run ends: the next one goes on. Call it once.
+// Run reconciles each object when it or one of its nodes has changed, and when it asked for it, until ctx ends, or
+// returns at once why it can't. What fails meanwhile is logged as it comes. The Cache has to be synced. Nodes stay as
+// they are when Run ends: the next one goes on. Call it once.
 func (r *Reconciler) Run(ctx context.Context) error {
 	if r == nil || r.known == nil {
 		return option.NotMade("drain/maintenance.Reconciler.Run", "maintenance.New")
@@ -41,13 +41,13 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	backOff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)
 	queue := workqueue.NewTypedRateLimitingQueue(backOff)
 	unwatch := r.o.Drainer.Watch(func(node string) {
-		for _, name := range r.concerned(node, false) {
+		for _, name := range r.objectsOfNode(node, false) {
 			queue.AddAfter(name, quiet)
 		}
 	})
 	defer unwatch()
 	unwatchNodes := r.o.Cache.Watch(func(c drain.Change) {
-		for _, name := range r.concerned(c.Node, true) {
+		for _, name := range r.objectsOfNode(c.Node, true) {
 			queue.AddAfter(name, quiet)
 		}
 	})
@@ -58,9 +58,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		defer stop()
 		watching = r.o.Client.Watch(ctx, queue.Add)
 	})
-	wg.Go(func() { r.sweep(ctx) })
+	wg.Go(func() { r.sweepOrphans(ctx) })
 	for range workers {
-		wg.Go(func() { r.work(ctx, queue, backOff) })
+		wg.Go(func() { r.processQueue(ctx, queue, backOff) })
 	}
 	<-ctx.Done()
 	queue.ShutDown()
@@ -69,8 +69,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return watching
 }
 
-// work takes names from the queue until it is shut down.
-func (r *Reconciler) work(
+// processQueue takes names from the queue until it is shut down.
+func (r *Reconciler) processQueue(
 	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], backOff workqueue.TypedRateLimiter[string],
 ) {
 	for {
@@ -83,7 +83,7 @@ func (r *Reconciler) work(
 			if err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Reconciling", "nodeMaintenance", name)
 				// No later than a node of the object asks for: a held one counts on it.
-				after = sooner(backOff.When(name), max(after, soon))
+				after = earlierOf(backOff.When(name), max(after, soon))
 			} else {
 				backOff.Forget(name)
 			}
@@ -95,8 +95,8 @@ func (r *Reconciler) work(
 	}
 }
 
-// sweep gives back what objects have left that went while no process was there, until that has succeeded once.
-func (r *Reconciler) sweep(ctx context.Context) {
+// sweepOrphans gives back what objects have left that went while no process was there, until that has succeeded once.
+func (r *Reconciler) sweepOrphans(ctx context.Context) {
 	for failures := 0; ; failures++ {
 		after, err := r.releaseOrphans(ctx)
 		if err == nil && after == 0 || ctx.Err() != nil {
@@ -111,9 +111,9 @@ func (r *Reconciler) sweep(ctx context.Context) {
 	}
 }
 
-// concerned names the objects that a node is meant by. edges leaves out those whose last pass has seen the node as it is
-// now, by its UID.
-func (r *Reconciler) concerned(node string, edges bool) []string {
+// objectsOfNode names the objects that a node is meant by. edges leaves out those whose last pass has seen the node
+// as it is now, by its UID.
+func (r *Reconciler) objectsOfNode(node string, edges bool) []string {
 	if node == "" {
 		return nil
 	}
@@ -150,6 +150,6 @@ func (r *Reconciler) forgetAll(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	for _, name := range names {
-		r.forget(ctx, name)
+		r.forgetObject(ctx, name)
 	}
 }

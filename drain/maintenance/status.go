@@ -70,7 +70,7 @@ func statusOf(o *v1alpha1.NodeMaintenance, d decision, seen observation, now tim
 			st.FailedNodes++
 		}
 	}
-	v := judge(d, all, mode)
+	v := findVerdict(d, all, mode)
 	if seen.failure != nil && v.phase != v1alpha1.PhaseReady {
 		v.message += "; tried again later: " + seen.failure.Error()
 	}
@@ -83,8 +83,8 @@ func statusOf(o *v1alpha1.NodeMaintenance, d decision, seen observation, now tim
 	return st
 }
 
-// isReady reports whether a node has come as far as the mode goes. One that is not there has not, also where its drain had
-// begun: the next process would not know of that.
+// isReady reports whether a node has come as far as the mode goes. One that is not there has not, also where its
+// drain had begun: the next process would not know of that.
 func isReady(s drain.Status, mode drain.Mode) bool {
 	if s.Reason == drain.NodeNotFound {
 		return false
@@ -111,8 +111,8 @@ var needPerson = []drain.Reason{drain.UncordonedByOther, "MarkUnreadable", "Data
 // waitsForOthers are the reasons of a node that waits for the other ones of its set.
 var waitsForOthers = []drain.Reason{"WaitingForSlot", "WaitingForGroup"}
 
-// judge finds the phase, and why.
-func judge(d decision, all []drain.Status, mode drain.Mode) verdict {
+// findVerdict finds the phase, and why.
+func findVerdict(d decision, all []drain.Status, mode drain.Mode) verdict {
 	var ready, moving int
 	var stuck, pending *drain.Status
 	for i := range all {
@@ -136,17 +136,20 @@ func judge(d decision, all []drain.Status, mode drain.Mode) verdict {
 	case ready == len(all):
 		return verdict{v1alpha1.PhaseReady, string(v1alpha1.PhaseReady), progress}
 	case d.late && mode == drain.Hold:
-		return verdict{v1alpha1.PhaseStopped, reasonHoldEnded, "the hold is over: the Lease is no longer renewed, and the cordon stays"}
+		const message = "the hold is over: the Lease is no longer renewed, and the cordon stays"
+		return verdict{v1alpha1.PhaseStopped, reasonHoldEnded, message}
 	case d.late:
-		return verdict{v1alpha1.PhaseStopped, reasonDeadlinePassed, progress + ": the deadline has passed, and nothing more is evicted" + describe(stuck)}
+		progress += ": the deadline has passed, and nothing more is evicted"
+		return verdict{v1alpha1.PhaseStopped, reasonDeadlinePassed, progress + describeNode(stuck)}
 	case d.waiting && d.over:
 		return verdict{v1alpha1.PhaseBlocked, reasonNoWindow, "no window is open, and none follows"}
 	case d.waiting:
-		return verdict{v1alpha1.PhaseWaiting, string(drain.WindowClosed), "the next window opens at " + d.opens.UTC().Format(time.RFC3339)}
+		message := "the next window opens at " + d.opens.UTC().Format(time.RFC3339)
+		return verdict{v1alpha1.PhaseWaiting, string(drain.WindowClosed), message}
 	case moving == 0 && stuck != nil:
-		return verdict{v1alpha1.PhaseBlocked, stuckReason(stuck), progress + describe(stuck)}
+		return verdict{v1alpha1.PhaseBlocked, stuckReason(stuck), progress + describeNode(stuck)}
 	}
-	return verdict{v1alpha1.PhaseRunning, string(v1alpha1.PhaseRunning), progress + describe(cmp.Or(stuck, pending))}
+	return verdict{v1alpha1.PhaseRunning, string(v1alpha1.PhaseRunning), progress + describeNode(cmp.Or(stuck, pending))}
 }
 
 // stuckReason is the reason of a node that does not go on.
@@ -157,8 +160,8 @@ func stuckReason(s *drain.Status) string {
 	return string(s.Reason)
 }
 
-// describe says what stands in the way of one node: what it says itself, or its first blocked pod.
-func describe(s *drain.Status) string {
+// describeNode says what stands in the way of one node: what it says itself, or its first blocked pod.
+func describeNode(s *drain.Status) string {
 	if s == nil {
 		return ""
 	}
@@ -176,7 +179,7 @@ func isBlocked(b drain.Blocker) bool { return b.Action == drain.Block }
 
 // setVerdict sets the phase and the conditions. Those that say the same keep their time.
 func setVerdict(st *v1alpha1.NodeMaintenanceStatus, generation int64, v verdict, now time.Time) {
-	st.Phase, st.Message = v.phase, cut(v.message)
+	st.Phase, st.Message = v.phase, cutMessage(v.message)
 	set := func(kind string, yes bool, otherwise string) {
 		c := metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, Reason: otherwise, ObservedGeneration: generation,
@@ -233,7 +236,9 @@ func previewOf(all []drain.Status, plans map[string]drain.NodePlan) *v1alpha1.Pr
 func wasBegun(s drain.Status) bool { return s.Phase != drain.Pending && s.Phase != drain.Cordoned }
 
 func blockedPod(node string, pod drain.PodRef, reason drain.Reason, message string) v1alpha1.BlockedPod {
-	return v1alpha1.BlockedPod{Namespace: pod.Namespace, Name: pod.Name, Node: node, Reason: string(reason), Message: cut(message)}
+	return v1alpha1.BlockedPod{
+		Namespace: pod.Namespace, Name: pod.Name, Node: node, Reason: string(reason), Message: cutMessage(message),
+	}
 }
 
 // resultsOf lists the first nodes, those that are not ready before the others.
@@ -251,7 +256,7 @@ func resultsOf(all []drain.Status, mode drain.Mode) []v1alpha1.NodeResult {
 	var out []v1alpha1.NodeResult
 	for _, s := range all[:min(len(all), v1alpha1.MaxNodes)] {
 		out = append(out, v1alpha1.NodeResult{
-			Name: s.Node, UID: s.NodeUID, Phase: string(s.Phase), Reason: string(s.Reason), Message: cut(s.Message),
+			Name: s.Node, UID: s.NodeUID, Phase: string(s.Phase), Reason: string(s.Reason), Message: cutMessage(s.Message),
 			Remaining: int32(s.Counts.Remaining), Blocked: int32(s.Counts.Blocked), Evicted: int32(s.Counts.Evicted),
 		})
 	}
@@ -264,7 +269,7 @@ func releasingStatus(o *v1alpha1.NodeMaintenance, left []drain.Status, now time.
 	st.ObservedGeneration = o.Generation
 	message := fmt.Sprintf("%d nodes are being given back", len(left))
 	for i := range left {
-		if text := describe(&left[i]); text != "" {
+		if text := describeNode(&left[i]); text != "" {
 			message += text
 			break
 		}
@@ -273,8 +278,8 @@ func releasingStatus(o *v1alpha1.NodeMaintenance, left []drain.Status, now time.
 	return st
 }
 
-// cut shortens a message to what a status takes, at the end of a character.
-func cut(text string) string {
+// cutMessage shortens a message to what a status takes, at the end of a character.
+func cutMessage(text string) string {
 	if len(text) <= maxMessage {
 		return text
 	}

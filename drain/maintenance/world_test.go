@@ -62,8 +62,8 @@ func (p *power) read() error {
 	return nil
 }
 
-// objects is a maintenance.Client in memory. Like the API server it removes an object that is being deleted with its last
-// finalizer, and refuses a write to another version.
+// objects is a maintenance.Client in memory. Like the API server it removes an object that is being deleted with its
+// last finalizer, and refuses a write to another version.
 type objects struct {
 	*power
 	omu     sync.Mutex
@@ -324,7 +324,9 @@ func (w *world) checkConditions(name, want string) {
 	}
 }
 
-func named(node string) v1alpha1.NodeMaintenanceSpec { return v1alpha1.NodeMaintenanceSpec{NodeName: node} }
+func named(node string) v1alpha1.NodeMaintenanceSpec {
+	return v1alpha1.NodeMaintenanceSpec{NodeName: node}
+}
 
 func rack() *v1alpha1.NodeSelector {
 	return &v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"rack": "r1"}}

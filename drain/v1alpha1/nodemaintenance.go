@@ -18,15 +18,15 @@ const Finalizer = "belay.dev/node-maintenance"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=belay
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`,description="The node, where it is one by name"
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="What is wanted of the nodes"
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`,description="Of one node"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="What is wanted"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="How far it has come"
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`,description="Nodes that are ready for maintenance"
-// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.totalNodes`,description="Nodes that it is about"
-// +kubebuilder:printcolumn:name="Blocked",type=integer,JSONPath=`.status.preview.blocked`,description="Pods for which a person must act"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`,description="Ready nodes"
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.totalNodes`,description="All nodes"
+// +kubebuilder:printcolumn:name="Blocked",type=integer,JSONPath=`.status.preview.blocked`,description="Blocked pods"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`,description="Why the nodes are in maintenance"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`,description="What it waits for"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`,description="Why"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`,description="Obstacle"
 type NodeMaintenance struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -71,35 +71,35 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// windows are the times in which nodes may be begun and evictions may start. Absent means always. Nothing is written to
-	// a node before the first window opens. A node that was begun stays cordoned between windows.
+	// windows are the times in which nodes may be begun and evictions may start. Absent means always. Nothing is written
+	// to a node before the first window opens. A node that was begun stays cordoned between windows.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Windows []Window `json:"windows,omitempty"`
 
-	// deadline ends what goes on: no eviction starts after it, and no node is begun. What is cordoned stays so until this
-	// object is deleted. It ends a hold. Another deadline lets a drain go on.
+	// deadline ends what goes on: no eviction starts after it, and no node is begun. What is cordoned stays so until
+	// this object is deleted. It ends a hold. Another deadline lets a drain go on.
 	// +optional
 	Deadline *metav1.Time `json:"deadline,omitempty"`
 
-	// maxConcurrent is how many nodes of nodeSelector may be draining at a time: a number, or a percentage of them, rounded
-	// down, at least one. Absent means 1. The others are cordoned meanwhile.
+	// maxConcurrent is how many nodes of nodeSelector may be draining at a time: a number, or a percentage of them,
+	// rounded down, at least one. Absent means 1. The others are cordoned meanwhile.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrent must be a number of nodes from 1 on, or a percentage from 1% to 100%"
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 
-	// policy says how pods are treated, as drain.Policy in JSON; its durations are strings, such as "10m". Absent means the
-	// safe one. Its windows and soak must not be set.
+	// policy says how pods are treated, as drain.Policy in JSON; its durations are strings, such as "10m". Absent means
+	// the safe one. Its windows and soak must not be set.
 	// +optional
 	Policy *drain.Policy `json:"policy,omitempty"`
 }
 
-// Mode is what is wanted of a node. Cordon: no new pods. Drain: cordoned, and emptied. Hold: cordoned, its pods stay, and
-// its Lease is renewed while the kubelet is down.
+// Mode is what is wanted of a node. Cordon: no new pods. Drain: cordoned, and emptied. Hold: cordoned, its pods stay,
+// and its Lease is renewed while the kubelet is down.
 //
 // +kubebuilder:validation:Enum=Cordon;Drain;Hold
 type Mode string

@@ -76,16 +76,25 @@ func TestServerRefusesWhatCannotBeMeant(t *testing.T) {
 	c, alone := serve(t), sole{}
 	for _, row := range []struct{ name, spec, want string }{
 		{"as by medik8s", "nodeName: n1, reason: disk", ""},
-		{"all fields", "nodeSelector: {matchLabels: {rack: r1}, matchExpressions: [{key: gpu, operator: In, values: ['yes']}]}, mode: Drain, " +
-			"maxConcurrent: 25%, deadline: '2030-01-01T05:00:00Z', windows: [{from: '2030-01-01T00:00:00Z', until: '2030-01-01T04:00:00Z'}], " +
+		{"all fields", "nodeSelector: {matchLabels: {rack: r1}, " +
+			"matchExpressions: [{key: gpu, operator: In, values: ['yes']}]}, mode: Drain, maxConcurrent: 25%, " +
+			"windows: [{from: '2030-01-01T00:00:00Z', until: '2030-01-01T04:00:00Z'}], " +
+			"deadline: '2030-01-01T05:00:00Z', " +
 			"policy: {localData: Evict, settle: 1s}", ""},
 		{"neither", "reason: disk", "exactly one of nodeName and nodeSelector"},
 		{"both", "nodeName: n1, nodeSelector: {matchLabels: {rack: r1}}", "exactly one of nodeName and nodeSelector"},
 		{"every node", "nodeSelector: {}", "an empty one would select every node"},
-		{"values without In", "nodeSelector: {matchExpressions: [{key: gpu, operator: Exists, values: ['yes']}]}", "values must be set for In and NotIn"},
+		{
+			"values without In", "nodeSelector: {matchExpressions: [{key: gpu, operator: Exists, values: ['yes']}]}",
+			"values must be set for In and NotIn",
+		},
 		{"other mode", "nodeName: n1, mode: drain", "Unsupported value"},
 		{"endless hold", "nodeName: n1, mode: Hold", "deadline must be set for mode Hold"},
-		{"window that ends first", "nodeName: n1, windows: [{from: '2030-01-02T00:00:00Z', until: '2030-01-01T00:00:00Z'}]", "until must be after from"},
+		{
+			"window that ends first",
+			"nodeName: n1, windows: [{from: '2030-01-02T00:00:00Z', until: '2030-01-01T00:00:00Z'}]",
+			"until must be after from",
+		},
 		{"empty window", "nodeName: n1, windows: [{}]", "at least one of from and until"},
 		{"no windows", "nodeName: n1, windows: []", "should have at least 1 items"},
 		{"many of one", "nodeName: n1, maxConcurrent: 2", "beside nodeName, which is one node"},

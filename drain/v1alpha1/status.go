@@ -14,8 +14,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionReconciling: it goes on by itself: pods leave, or a window is waited for.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled: it does not go on unless a person acts. The reason is Invalid, DeadlinePassed, HoldEnded, NoNodes,
-	// PodsBlocked, or that of a node that has failed, such as NodeNotFound.
+	// ConditionStalled: it does not go on unless a person acts. The reason is Invalid, DeadlinePassed, HoldEnded,
+	// NoNodes, PodsBlocked, or that of a node that has failed, such as NodeNotFound.
 	ConditionStalled = "Stalled"
 )
 
@@ -102,7 +102,8 @@ type NodeResult struct {
 	// uid of the Node.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// phase is that of drain.Status: Pending, Cordoned, Draining, Paused, Settling, Drained, Holding, HoldEnded or Failed.
+	// phase is that of drain.Status: Pending, Cordoned, Draining, Paused, Settling, Drained, Holding, HoldEnded or
+	// Failed.
 	// +required
 	Phase string `json:"phase"`
 	// reason is why it stands there, as in drain.Reason.

@@ -57,8 +57,10 @@ func newMaintenanceStage(t *testing.T) *maintenanceStage {
 		T: t, env: env, core: kubernetes.NewForConfigOrDie(env.Config()), reader: reader,
 		objects: client.Resource(v1alpha1.NodeMaintenancesResource), config: userConfig(t, env),
 	}
-	mayBegin(t, s.core, authorizationv1.ResourceAttributes{Group: "belay.dev", Resource: "nodemaintenances", Verb: "list"},
-		authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: "update", Namespace: corev1.NamespaceNodeLease})
+	objects := authorizationv1.ResourceAttributes{Group: "belay.dev", Resource: "nodemaintenances", Verb: "list"}
+	leases := authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}
+	leases.Namespace = corev1.NamespaceNodeLease
+	mayBegin(t, s.core, objects, leases)
 	return s
 }
 
@@ -85,14 +87,17 @@ func (s *maintenanceStage) node(name string) {
 	})
 }
 
-// pod makes a pod on a node, and waits until it runs. One that is managed would be made anew, if its owner were there.
+// pod makes a pod on a node, and waits until it runs. One that is managed would be made anew, if its owner were
+// there.
 func (s *maintenanceStage) pod(name, node string, managed bool) {
 	s.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: corev1.PodSpec{
 		NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "none"}},
 	}}
 	if yes := true; managed {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u-web", Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u-web", Controller: &yes},
+		}
 	}
 	_, err := s.core.CoreV1().Pods("default").Create(s.Context(), p, metav1.CreateOptions{})
 	must(s.T, err)
@@ -197,8 +202,8 @@ func (s *maintenanceStage) pods() (names []string) {
 	return names
 }
 
-// The shipped controller with the rights of the manifests: a window that is not open, a preview, a drain that a killed
-// process leaves to the next, two objects on one node, a selector, a hold, and what deletion gives back.
+// The shipped controller with the rights of the manifests: a window that is not open, a preview, a drain that a
+// killed process leaves to the next, two objects on one node, a selector, a hold, and what deletion gives back.
 func TestNodeMaintenances(t *testing.T) {
 	t.Parallel()
 	s := newMaintenanceStage(t)
@@ -212,8 +217,8 @@ func TestNodeMaintenances(t *testing.T) {
 
 	s.apply("later", "nodeName: n1, windows: [{from: '2130-01-01T00:00:00Z'}]")
 	st := s.becomes("later", v1alpha1.ConditionReconciling)
-	if p := st.Preview; st.Phase != v1alpha1.PhaseWaiting || p == nil || p.Evictions != 2 || p.Blocked != 1 || p.BlockedPods[0].Name != "alone" ||
-		p.BlockedPods[0].Reason != string(drain.Unmanaged) {
+	if p := st.Preview; st.Phase != v1alpha1.PhaseWaiting || p == nil || p.Evictions != 2 || p.Blocked != 1 ||
+		p.BlockedPods[0].Name != "alone" || p.BlockedPods[0].Reason != string(drain.Unmanaged) {
 		t.Errorf("status before the window %+v, preview %+v, want 2 evictions and a blocked pod", st, st.Preview)
 	}
 	s.checkNodes()
@@ -242,28 +247,45 @@ func TestNodeMaintenances(t *testing.T) {
 	s.remove("also")
 	s.checkNodes()
 
+	s.checkSelector()
+	s.checkHoldAndMistakes()
+	second.stops()
+	for _, line := range denied(t, s.env.AuditLog()) {
+		t.Errorf("the manifests give too few rights: %s", line)
+	}
+}
+
+// checkSelector has three nodes emptied, and given back.
+func (s *maintenanceStage) checkSelector() {
+	s.Helper()
 	for _, n := range []string{"n1", "n2", "n3"} {
 		s.pod("web-"+n, n, true)
 	}
-	s.apply("rack", "nodeSelector: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n1, n2, n3]}]}, maxConcurrent: 1")
-	if st = s.becomes("rack", v1alpha1.ConditionReady); st.TotalNodes != 3 || st.ReadyNodes != 3 {
-		t.Errorf("status of three nodes %+v", st)
+	s.apply("rack", "maxConcurrent: 1, "+
+		"nodeSelector: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n1, n2, n3]}]}")
+	if st := s.becomes("rack", v1alpha1.ConditionReady); st.TotalNodes != 3 || st.ReadyNodes != 3 {
+		s.Errorf("status of three nodes %+v", st)
 	}
 	s.checkNodes("n1", "n2", "n3")
 	s.remove("rack")
 	s.checkNodes()
+}
 
+// checkHoldAndMistakes has a node held, and objects that can't be carried out say why.
+func (s *maintenanceStage) checkHoldAndMistakes() {
+	s.Helper()
 	s.lease("n4")
-	s.apply("hold", fmt.Sprintf("nodeName: n4, mode: Hold, deadline: %q", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	end := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	s.apply("hold", fmt.Sprintf("nodeName: n4, mode: Hold, deadline: %q", end))
 	s.becomes("hold", v1alpha1.ConditionReady)
 	s.checkNodes("n4")
 	s.apply("wrong", "nodeName: n2, policy: {escalation: [{step: Kill, after: 1m}]}")
-	if st = s.becomes("wrong", v1alpha1.ConditionStalled); !strings.Contains(st.Message, "escalation[0].step") {
-		t.Errorf("message %q, want the field that is wrong", st.Message)
+	if st := s.becomes("wrong", v1alpha1.ConditionStalled); !strings.Contains(st.Message, "escalation[0].step") {
+		s.Errorf("message %q, want the field that is wrong", st.Message)
 	}
 	s.apply("unread", "nodeName: n2, policy: {settle: 5}")
-	if st = s.becomes("unread", v1alpha1.ConditionStalled); !strings.Contains(st.Message, "want a string such as") {
-		t.Errorf("message %q, want what would be right", st.Message)
+	if st := s.becomes("unread", v1alpha1.ConditionStalled); !strings.Contains(st.Message, "want a string such as") {
+		s.Errorf("message %q, want what would be right", st.Message)
 	}
 	s.apply("missing", "nodeName: n9")
 	s.becomes("missing", v1alpha1.ConditionStalled)
@@ -271,10 +293,6 @@ func TestNodeMaintenances(t *testing.T) {
 		s.remove(name)
 	}
 	s.checkNodes()
-	second.stops()
-	for _, line := range denied(t, s.env.AuditLog()) {
-		t.Errorf("the manifests give too few rights: %s", line)
-	}
 }
 
 // An object whose finalizer was taken off while no controller was there leaves nothing behind.

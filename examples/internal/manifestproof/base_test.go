@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configsync "github.com/belayproject/belay/configsync/v1alpha1"
+	drain "github.com/belayproject/belay/drain/v1alpha1"
 	"github.com/belayproject/belay/identity/nodeauth"
 	"github.com/belayproject/belay/internal/golden"
 	machine "github.com/belayproject/belay/machine/v1alpha1"
@@ -39,7 +40,7 @@ func TestEveryBaseIsBuilt(t *testing.T) {
 // The definitions are those that the Go types were made with.
 func TestDefinitionsAreTheGeneratedOnes(t *testing.T) {
 	want := map[string]map[string]any{}
-	for _, text := range slices.Concat(configsync.CRDs(), rollout.CRDs(), machine.CRDs()) {
+	for _, text := range slices.Concat(configsync.CRDs(), rollout.CRDs(), machine.CRDs(), drain.CRDs()) {
 		var u unstructured.Unstructured
 		must(t, yaml.Unmarshal(text, &u.Object))
 		want[u.GetName()] = u.Object

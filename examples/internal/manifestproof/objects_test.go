@@ -59,7 +59,7 @@ func bases(t testing.TB) []string {
 }
 
 // extra are the bases that are not part of the whole.
-var extra = []string{"host-agent", "machines", "monitoring"}
+var extra = []string{"host-agent", "machines", "monitoring", "node-maintenance"}
 
 func read(t testing.TB, path string) string {
 	t.Helper()

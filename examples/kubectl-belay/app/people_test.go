@@ -115,7 +115,8 @@ func (c *cast) startController() {
 	c.t.Helper()
 	s := &controllersettings.Run{
 		Kubeconfig: c.kubeconfig(account, "system:serviceaccounts"), Domains: []string{rolloutstage.Domain}, Namespace: "belay-system", Switch: "belay-controller",
-		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Evictions: 20, Stop: 5 * time.Second, OwnNode: "node-0003", MaxUnavailable: 1,
+		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Stop: 5 * time.Second, OwnNode: "node-0003", MaxUnavailable: 1,
+		Drains: controllersettings.Drains{Evictions: 20},
 	}
 	must(c.t, s.Validate())
 	plane, err := wire.New(s, metrics.New(), wire.Parts{})

@@ -30,6 +30,22 @@ const longestPageName = 100
 // A FlagError says which flag is wrong, its value, and what would be right.
 type FlagError = drainsettings.FlagError
 
+// Drains is what the controller is told of drains.
+type Drains struct {
+	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past what is in the way.
+	PolicyFile, ForcedFile string
+	// Evictions is how many a second may start.
+	Evictions float64
+	// NodeMaintenance has NodeMaintenance objects carried out.
+	NodeMaintenance bool
+	// EvictionRequests turns on the evictionrequest-controller and the default responder.
+	EvictionRequests bool
+
+	// Policy and Forced are what the files say, after Validate.
+	Policy drain.Policy
+	Forced *drain.Policy
+}
+
 // Run is what the controller is told.
 type Run struct {
 	// Kubeconfig is a file; empty means the pod that this runs in.
@@ -55,32 +71,14 @@ type Run struct {
 	OwnNode string
 	// BadConditions are further conditions of Nodes that are bad when True.
 	BadConditions []string
-	// Evicting says how pods are evicted.
-	Evicting
-	// Evictions is how many a second may start.
-	Evictions float64
+	Drains
 	// Stop is how long work that is under way may take to end.
 	Stop time.Duration
 	// MaxUnavailable is how many nodes of a domain may be disrupted at a time, by whatever rollouts and machines together; 0 leaves that to each of them.
 	MaxUnavailable int
-	// NodeMaintenance has NodeMaintenance objects carried out.
-	NodeMaintenance bool
 	// Machines and Agents are the parts that are off unless asked for.
 	Machines Machines
 	Agents   Agents
-
-	// Policy and Forced are what the files say, after Validate.
-	Policy drain.Policy
-	Forced *drain.Policy
-}
-
-// Evicting is what the controller is told of evictions.
-type Evicting struct {
-	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past
-	// what is in the way.
-	PolicyFile, ForcedFile string
-	// EvictionRequests turns on the evictionrequest-controller and the default responder.
-	EvictionRequests bool
 }
 
 // AddFlags adds the flags with their defaults.

@@ -15,8 +15,8 @@ import (
 // maintenanceLease is the name of the Lease by which one process carries out NodeMaintenances.
 const maintenanceLease = "node-maintenance"
 
-// maintain carries out NodeMaintenances while this process leads.
-func (p *Plane) maintain(ctx context.Context) error {
+// runMaintenances carries out NodeMaintenances while this process leads.
+func runMaintenances(ctx context.Context, p *Plane) error {
 	return p.lead(ctx, maintenanceLease, func(ctx context.Context) error {
 		client, err := maintenance.NewClient(p.client)
 		if err != nil {
@@ -30,8 +30,8 @@ func (p *Plane) maintain(ctx context.Context) error {
 	})
 }
 
-// leaseKeeper renews the Leases of nodes that are held, which NodeMaintenances alone ask for.
-func (p *Plane) leaseKeeper() (drain.LeaseKeeper, error) {
+// newLeaseKeeper makes what renews the Leases of held nodes. NodeMaintenances alone ask for that.
+func newLeaseKeeper(p *Plane) (drain.LeaseKeeper, error) {
 	if !p.s.NodeMaintenance {
 		return nil, nil //nolint:nilnil // none is needed
 	}

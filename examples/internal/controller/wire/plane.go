@@ -166,7 +166,7 @@ func (p *Plane) drains() error {
 		return err
 	}
 	p.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: p.core.EventsV1()})
-	leases, err := p.leaseKeeper()
+	leases, err := newLeaseKeeper(p)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (p *Plane) Run(ctx context.Context) error {
 			g.Go(func() error { return p.machines(ctx) })
 		}
 		if p.s.NodeMaintenance {
-			g.Go(func() error { return p.maintain(ctx) })
+			g.Go(func() error { return runMaintenances(ctx, p) })
 		}
 		if p.s.Agents.Namespace != "" {
 			g.Go(func() error { return p.agents(ctx) })

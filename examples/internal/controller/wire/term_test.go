@@ -27,7 +27,10 @@ func TestEndOfATermForgetsItsDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := metrics.New()
-	p, err := New(&settings.Run{Kubeconfig: kubeconfig, Domains: []string{"one", "two"}, Namespace: "n", Switch: "s", Evictions: 1, Stop: 10 * time.Second}, m, Parts{})
+	p, err := New(&settings.Run{
+		Kubeconfig: kubeconfig, Domains: []string{"one", "two"}, Namespace: "n", Switch: "s",
+		Drains: settings.Drains{Evictions: 1}, Stop: 10 * time.Second,
+	}, m, Parts{})
 	if err != nil {
 		t.Fatal(err)
 	}
