@@ -74,8 +74,12 @@ func markOf(node *corev1.Node) (mark, error) {
 }
 
 // HoldersOf returns the holders that a Node's mark names, in its order: those that have cordoned it, and those that
-// watch it after its return. A Node without a mark has none. An error says that the mark is not what a drain writes.
+// watch it after its return. No Node, and one without a mark, have none. An error says that the mark is not what a
+// drain writes.
 func HoldersOf(node *corev1.Node) ([]string, error) {
+	if node == nil {
+		return nil, nil
+	}
 	m, err := markOf(node)
 	if err != nil {
 		return nil, err
