@@ -196,10 +196,14 @@ func (p *pass) requestTicket(plan candidate, refusals map[types.NamespacedName]*
 }
 
 // presentPod returns the planned pod as the cache has it now, or nil if it is not that pod, not on the node, or leaving
-// already.
+// already with a grace period that the plan does not shorten.
 func presentPod(cache Cache, node string, plan *PodPlan) *corev1.Pod {
 	pod := cache.Pod(plan.Namespace, plan.Name)
-	if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != node || pod.DeletionTimestamp != nil {
+	if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != node {
+		return nil
+	}
+	if had := pod.DeletionGracePeriodSeconds; pod.DeletionTimestamp != nil &&
+		(plan.Step != StepDelete || plan.GracePeriodSeconds == nil || had == nil || *plan.GracePeriodSeconds >= *had) {
 		return nil
 	}
 	return pod
@@ -249,6 +253,10 @@ func (p *pass) settleAnswer(e eviction) {
 	if f := p.d.o.Metrics.Eviction; f != nil {
 		f(e.answer.Verdict, e.answer.Code, e.took)
 	}
+	if e.pod.DeletionTimestamp != nil {
+		settleShortened(p, e)
+		return
+	}
 	if e.shared() {
 		p.memory.noteRefusal(e.plan.UID, e.answer, p.now)
 	} else {
@@ -281,5 +289,29 @@ func (p *pass) settleAnswer(e eviction) {
 		p.ask(soon)
 	default:
 		p.ask(max(e.answer.RetryAfter, soon))
+	}
+}
+
+// settleShortened takes in the answer to a deletion of a pod that was ending already: it is no eviction, and past no
+// budget.
+func settleShortened(p *pass, e eviction) {
+	grace := *e.plan.GracePeriodSeconds
+	e.plan.Action, e.plan.Reason, e.plan.Step, e.plan.GracePeriodSeconds = Wait, Terminating, "", nil
+	switch e.answer.Verdict {
+	case verdictAccepted:
+		e.plan.Message = fmt.Sprintf("its grace period is %d s now", grace)
+		p.memory.attempts[e.plan.UID] = attempt{shortened: p.now}
+		p.event(corev1.EventTypeWarning, "Shortened", fmt.Sprintf("pod %s, which is ending, has a grace period of %d s in "+
+			"place of %d s", e.plan.PodRef, grace, *e.pod.DeletionGracePeriodSeconds))
+	case verdictGone, verdictReplaced:
+		p.ask(soon)
+	default:
+		_, _, text := e.answer.meaning()
+		e.plan.Message = "its grace period was not shortened: " + cmp.Or(e.answer.Message, text)
+		p.memory.noteRefusal(e.plan.UID, e.answer, p.now)
+		last := p.memory.attempts[e.plan.UID]
+		last.until, last.tries = p.now.Add(max(e.answer.RetryAfter, fallback(last.tries))), last.tries+1
+		p.memory.attempts[e.plan.UID] = last
+		p.askAt(last.until)
 	}
 }

@@ -81,6 +81,8 @@ type attempt struct {
 	first  time.Time // when the server first refused, or had left some evictions without an answer
 	last   time.Time // when the last one came
 	sent   podState  // what was known when the request was sent
+
+	shortened time.Time // when the server took a shorter grace period
 }
 
 func newMemory(r Request, uid types.UID) *memory {

@@ -4,7 +4,10 @@
 package drain
 
 import (
+	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A planLadder is where a node's drain stands on the ladder of escalation.
@@ -49,6 +52,31 @@ func ladderOf(v *NodeView, steps []Escalation, now time.Time) planLadder {
 	return l
 }
 
+// shorterGrace returns the grace period with which a step shortens that of a pod which is ending already, or nil. The
+// API server counts both from the deletion, and shortens only.
+func shorterGrace(n *nodePass, pod *corev1.Pod, e *Escalation) *int64 {
+	if e == nil || e.Step != StepDelete || pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return nil
+	}
+	if g := n.grace(pod, e.GracePeriodSeconds); g != nil && *g < *pod.DeletionGracePeriodSeconds {
+		return g
+	}
+	return nil
+}
+
+// shortensNow decides to shorten the running grace period of a pod where a step that is due does.
+func shortensNow(n *nodePass, w *podWork) bool {
+	g := shorterGrace(n, w.pod, n.ladder.due)
+	answer, answered := n.view.Attempts[w.UID]
+	if g == nil || !n.now.Before(w.pod.DeletionTimestamp.Time) || answered && w.isHeldBy(answer, true) {
+		return false
+	}
+	w.decide(Evict, reasonNone, fmt.Sprintf("its grace period of %d s is shortened to %d s",
+		*w.pod.DeletionGracePeriodSeconds, *g))
+	w.Step, w.GracePeriodSeconds = StepDelete, g
+	return true
+}
+
 // announce says what comes next for a pod that is still there. Pods that wait for their order, their completion or a responder have
 // conditions of their own; only a machine that is off ends those.
 func (n *nodePass) announce(w *podWork) {
@@ -65,6 +93,9 @@ func (n *nodePass) announce(w *podWork) {
 			w.Next, w.NextAt = ladder.next.Step, n.windows.openFrom(ladder.nextAt)
 			n.wake(ladder.nextAt)
 		}
+	case w.Reason == Terminating && shorterGrace(n, w.pod, n.ladder.next) != nil:
+		w.Next, w.NextAt = StepDelete, n.windows.openFrom(n.ladder.nextAt)
+		n.wake(n.ladder.nextAt)
 	case !n.ladder.forceAt.IsZero():
 		w.Next, w.NextAt = StepOutOfService, n.windows.openFrom(n.ladder.forceAt)
 	}

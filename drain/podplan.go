@@ -5,6 +5,7 @@ package drain
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,15 @@ func (n *nodePass) bounced(owner *metav1.OwnerReference) (Reason, string) {
 func (n *nodePass) judgeTerminating(w *podWork) {
 	// The server has added the grace period to the timestamp.
 	end := w.pod.DeletionTimestamp.Add(planMargin)
+	if at := n.view.Shortened[w.UID]; !at.IsZero() && w.pod.DeletionGracePeriodSeconds != nil {
+		own := at.Add(time.Duration(*w.pod.DeletionGracePeriodSeconds)*time.Second + planMargin)
+		if own.After(end) {
+			end = own
+		}
+	}
+	if shortensNow(n, w) {
+		return
+	}
 	if n.now.Before(end) {
 		w.decide(Wait, Terminating, "its grace period ends at "+planTime(w.pod.DeletionTimestamp.Time))
 		n.wake(end)

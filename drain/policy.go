@@ -220,7 +220,9 @@ const defaultHookSilence = 20 * time.Minute
 type Escalation struct {
 	After time.Duration `json:"after"`
 	Step  Step          `json:"step"`
-	// GracePeriodSeconds is for StepDelete: nil means the pod's own. At least 1.
+	// GracePeriodSeconds is for StepDelete: nil means the policy's, else the pod's own. At least 1. It also shortens the
+	// running grace period of a pod that is ending already: the server counts it from when that began, a kubelet
+	// from when it hears of it.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 }
 

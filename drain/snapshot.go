@@ -67,6 +67,9 @@ type NodeView struct {
 	// Acted holds, by pod UID, what has changed since the server refused the pod's last eviction, such as "its
 	// annotations": an operator may be at work.
 	Acted map[types.UID]string
+	// Shortened holds, by pod UID, when the server took a shorter grace period for a pod that was ending: its kubelet counts
+	// from about then.
+	Shortened map[types.UID]time.Time
 	// PoweredOff says that the machine is proven to be off.
 	PoweredOff bool
 }

@@ -244,7 +244,12 @@ func (p *pass) snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	v.PoweredOff = p.poweredOff(ctx)
 	v.Asked, v.Acted = p.memory.recordChanges(v.Pods, p.d.o.Cache.Budgets)
-	v.Attempts = p.memory.answers(p.now)
+	v.Attempts, v.Shortened = p.memory.answers(p.now), map[types.UID]time.Time{}
+	for uid, a := range p.memory.attempts {
+		if !a.shortened.IsZero() {
+			v.Shortened[uid] = a.shortened
+		}
+	}
 	s, err := p.d.snapshotOf(p.r.Policy, v)
 	p.memory.users(s)
 	return s, err

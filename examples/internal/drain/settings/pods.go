@@ -49,7 +49,8 @@ func (s *Pods) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.PodSelector, "pod-selector", "", "label selector of the pods that have to leave; all others stay and are not waited for")
 	f.StringSliceVar(&s.Honor, "honor", nil, "annotations of pods to read: karpenter.sh/do-not-disrupt, "+
 		"cluster-autoscaler.kubernetes.io/safe-to-evict, or the part after the slash; rules of the policy file go before")
-	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER: delete=10m deletes, past every budget, what is still there 10m after the cordon; may be repeated")
+	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER[,grace=TIME]: delete=10m deletes, past every budget, "+
+		"what is still there 10m after the cordon; delete=10m,grace=30s also shortens grace periods that run; may be repeated")
 	f.DurationVar(&s.Settle, "settle", 0, "how long a node is watched after its cordon before it counts as drained; "+
 		"without it as long as a pod "+
 		"may still be on its way to the node, at most 5s")
@@ -137,12 +138,13 @@ func (s *Pods) Policy() (drain.Policy, error) {
 	return policy, p.join()
 }
 
-// escalation reads STEP=AFTER.
+// escalation reads STEP=AFTER[,grace=TIME].
 func escalation(text string) (drain.Escalation, error) {
 	wrong := func(want string) (drain.Escalation, error) {
 		return drain.Escalation{}, &FlagError{Flag: "escalate", Value: text, Want: want}
 	}
-	step, after, _ := strings.Cut(text, "=")
+	step, rest, _ := strings.Cut(text, "=")
+	after, option, hasGrace := strings.Cut(rest, ",")
 	switch strings.ToLower(step) {
 	case "delete":
 	case "outofservice", "out-of-service":
@@ -154,7 +156,16 @@ func escalation(text string) (drain.Escalation, error) {
 	if err != nil || d <= 0 {
 		return wrong("must be STEP=AFTER with a duration of more than 0, such as delete=10m")
 	}
-	return drain.Escalation{After: d, Step: drain.StepDelete}, nil
+	e := drain.Escalation{After: d, Step: drain.StepDelete}
+	if hasGrace {
+		seconds, isGrace := strings.CutPrefix(option, "grace=")
+		grace, err := time.ParseDuration(seconds)
+		if !isGrace || err != nil || grace < time.Second || grace%time.Second != 0 {
+			return wrong("must have grace= with whole seconds, at least 1s, after the comma, such as delete=10m,grace=30s")
+		}
+		e.GracePeriodSeconds = ptr.To(int64(grace / time.Second))
+	}
+	return e, nil
 }
 
 // skipOthers makes rules that skip every pod which selector doesn't match: one for each of its requirements, turned round, so that

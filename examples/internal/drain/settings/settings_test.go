@@ -150,6 +150,9 @@ func TestFlagsMakeThePolicy(t *testing.T) {
 		{"--settle=0s", drain.Policy{Settle: ptr.To(time.Duration(0))}},
 		{"--escalate=delete=10m --escalate=Delete=20m", drain.Policy{Escalation: ladder(10*time.Minute, 20*time.Minute)}},
 		{"--pod-selector=a=b,c", drain.Policy{Rules: []drain.Rule{skip("a", "NotIn", "b"), skip("c", "DoesNotExist")}}},
+		{"--escalate=delete=10m,grace=30s", drain.Policy{Escalation: []drain.Escalation{
+			{After: 10 * time.Minute, Step: drain.StepDelete, GracePeriodSeconds: ptr.To[int64](30)},
+		}}},
 		{"--force --settle=2s --escalate=delete=2h --pod-selector=!x --policy=" + file, drain.Policy{
 			LocalDataLimit: 1024, Unmanaged: drain.EvictPods, Settle: ptr.To(2 * time.Second), Escalation: ladder(time.Hour, 2*time.Hour),
 			Rules: []drain.Rule{skip("x", "Exists"), {Name: "db", Behavior: drain.BehaviorSkip}},
@@ -175,6 +178,8 @@ func TestDangerousValuesAreRefused(t *testing.T) {
 		{"--ignore-daemonsets=false", "daemonSets: Last"},
 		{"--settle=-1s", "must not be negative"},
 		{"--escalate=delete", "such as delete=10m"},
+		{"--escalate=delete=10m,30s", "must have grace= with whole seconds"},
+		{"--escalate=delete=10m,grace=0s", "at least 1s"},
 		{"--escalate=delete=0", "more than 0"},
 		{"--escalate=kill=1m", "the only step is delete"},
 		{"--escalate=out-of-service=1m", "needs proof that the machine is off"},
