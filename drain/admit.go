@@ -62,6 +62,7 @@ type member struct {
 	begun   bool // has been cordoned for this maintenance, or may have been
 	visited bool // in this pass
 	closed  bool // waits for its turn, and carries the entry that closes it meanwhile
+	silent  bool // its conditions do not say yet that its maintenance is planned, and they are to
 }
 
 // ended reports whether the node will not change by itself, and so needs no place.
@@ -93,6 +94,7 @@ func (d *Drainer) members(s Set) []*member {
 			entry := d.findEntry(name, s.Request)
 			m.begun = m.status.underWay() || entry.isOf(s.Request.Mode) || d.doubtful(name, s.Request)
 			m.closed = entry.isOf(modeWaiting)
+			m.silent = isSilent(d, name)
 			if node := d.registry.newest(d.o.Cache, name); node != nil && !m.begun {
 				m.status.NodeUID = node.UID
 			}

@@ -4,8 +4,8 @@
 package drain
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,25 +21,39 @@ const (
 	conditionMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 )
 
-// nodeConditions says a status in the conditions of KEP-5683, always all four, without times.
+// The categories of causes that KEP-5683 gives as reasons.
+const (
+	causeAdmin  = "AdminRequested"
+	causeDone   = "DrainCompleted"
+	causeWindow = "MaintenanceWindow"
+)
+
+// nodeConditions says a status in the conditions of KEP-5683, always all four, without times. The reason of one that is
+// True is a category of causes of the KEP, that of one that is False is the phase.
 func nodeConditions(s Status) []corev1.NodeCondition {
-	is := map[corev1.NodeConditionType]bool{}
+	is := map[corev1.NodeConditionType]string{}
 	switch s.Phase {
 	case Pending:
-		is[conditionMaintenancePlanned] = true
+		is[conditionMaintenancePlanned] = causeAdmin
+		if s.Reason == WindowClosed {
+			is[conditionMaintenancePlanned] = causeWindow
+		}
 	case Draining, Paused, Settling:
-		is[conditionDrainInProgress], is[conditionMaintenanceInProgress] = true, true
+		is[conditionDrainInProgress], is[conditionMaintenanceInProgress] = causeAdmin, causeAdmin
 	case Drained:
-		is[conditionDrained], is[conditionMaintenanceInProgress] = true, true
+		is[conditionDrained], is[conditionMaintenanceInProgress] = causeDone, causeAdmin
 	case Cordoned, Holding, HoldEnded:
-		is[conditionMaintenanceInProgress] = true
+		is[conditionMaintenanceInProgress] = causeAdmin
+	}
+	message := fmt.Sprintf("maintenance %q of %q", s.Maintenance, s.Holder)
+	if s.Message != "" {
+		message += ": " + s.Message
 	}
 	var out []corev1.NodeCondition
 	for _, t := range maintenanceConditions() {
-		c := corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: string(s.Phase), Message: s.Message}
-		if is[t] {
-			c.Status = corev1.ConditionTrue
-			c.Reason = cmp.Or(string(s.Reason), string(s.Phase))
+		c := corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: string(s.Phase), Message: message}
+		if cause, ok := is[t]; ok {
+			c.Status, c.Reason = corev1.ConditionTrue, cause
 		}
 		out = append(out, c)
 	}
@@ -77,14 +91,44 @@ func withoutConditions(node *corev1.Node) []corev1.NodeCondition {
 
 // publish writes the conditions at the beginning of a drain, where that is asked for. It reports whether they are on the node.
 func (p *pass) publish(ctx context.Context) (bool, error) {
-	there := slices.ContainsFunc(p.node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == conditionDrainInProgress && c.Status == corev1.ConditionTrue
-	})
-	if !p.d.o.NodeConditions || there {
+	if !p.d.o.NodeConditions || isConditionTrue(p.node, conditionDrainInProgress) {
 		return true, nil
 	}
 	p.st.Phase = Draining
 	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, p.st, p.now)})
+}
+
+// publishPlanned writes that the maintenance of a node is to come: of one that waits for its place in a set, or for a
+// window. message says for what, and when that is, if it is known. It reports whether that is on the node.
+func publishPlanned(ctx context.Context, p *pass, reason Reason, message string) (bool, error) {
+	if !p.d.o.NodeConditions || isConditionTrue(p.node, conditionMaintenanceInProgress) && p.mark.held() {
+		return true, nil // what another holder does is not to be hidden
+	}
+	planned := p.st
+	planned.Phase, planned.Reason, planned.Message = Pending, reason, message
+	want := nodeConditions(planned)
+	there := func(w corev1.NodeCondition) bool {
+		return slices.ContainsFunc(p.node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == w.Type && c.Status == w.Status && c.Message == w.Message
+		})
+	}
+	if !slices.ContainsFunc(want, func(w corev1.NodeCondition) bool { return !there(w) }) {
+		return true, nil
+	}
+	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, planned, p.now)})
+}
+
+// isSilent reports whether the conditions of a node that waits for its turn in a set are to say so, and do not.
+func isSilent(d *Drainer, name string) bool {
+	node := d.registry.newest(d.o.Cache, name)
+	return d.o.NodeConditions && node != nil && !isConditionTrue(node, conditionMaintenancePlanned) &&
+		!isConditionTrue(node, conditionMaintenanceInProgress)
+}
+
+func isConditionTrue(node *corev1.Node, name corev1.NodeConditionType) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == name && c.Status == corev1.ConditionTrue
+	})
 }
 
 // unpublish takes the conditions off a node that nobody holds any more.

@@ -34,7 +34,9 @@ type Options struct {
 	PoweredOff func(ctx context.Context, node *corev1.Node) (bool, error)
 	// Fits goes into every snapshot.
 	Fits func(pod *corev1.Pod) (ok bool, why string)
-	// NodeConditions also writes the conditions of KEP-5683 to the Node's status: two writes more for a maintenance.
+	// NodeConditions also writes the conditions of KEP-5683 to the Node's status: DrainInProgress, Drained and
+	// MaintenanceInProgress, two writes more for a maintenance; and MaintenancePlanned while a node waits for a window or
+	// for its place in a set, one more for each. They are removed with the last release.
 	NodeConditions bool
 	// Recorder gets an event on each edge; nil means none.
 	Recorder Recorder

@@ -172,6 +172,10 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 		return p.uncordoned(ctx)
 	}
 	p.st.Phase = Cordoned
+	if mode == modeWaiting {
+		_, err := publishPlanned(ctx, p, reasonWaitingForSlot, "waits for its place in a set of nodes")
+		return err
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ func waitingMode(s Set, m *member) Mode {
 	switch {
 	case s.Request.Mode != Drain || m.begun || m.visited || m.ended():
 		return ""
-	case turn && !open && !m.closed:
+	case turn && !open && (!m.closed || m.silent):
 		return Cordon
 	case m.closed && (m.status.Reason == reasonSetStopped || open && (turn || m.status.Reason == reasonWaitingForGroup)):
 		return Release
@@ -95,6 +95,7 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 			mu.Lock()
 			defer mu.Unlock()
 			after, err = sooner(after, a), errors.Join(err, terminalOf(failure))
+			m.silent = isSilent(d, m.node)
 			if m.closed = d.findEntry(m.node, r).isOf(modeWaiting); mode == Release || !m.closed {
 				todo.done(m.node, begin, d.o.Now(), a)
 			}

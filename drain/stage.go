@@ -56,6 +56,10 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 		if hooks != nil {
 			p.ask(firstFallback)
 		}
+		if p.st.Reason == WindowClosed && !p.mark.held() {
+			_, err := publishPlanned(ctx, p, WindowClosed, p.st.Message)
+			return false, errors.Join(hooks, err)
+		}
 		_, err := p.unpublish(ctx)
 		return false, errors.Join(hooks, err)
 	}
@@ -204,6 +208,10 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	hooks := p.recall(ctx)
+	if !p.mark.held() {
+		_, err := publishPlanned(ctx, p, WindowClosed, p.st.Message)
+		return true, errors.Join(hooks, err)
+	}
 	_, err := p.unpublish(ctx)
 	return true, errors.Join(hooks, err)
 }
