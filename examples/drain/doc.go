@@ -64,7 +64,8 @@
 //
 // Those that package drain/kube lists: list and watch on nodes, pods, poddisruptionbudgets and daemonsets, patch on nodes, create on
 // pods/eviction; delete on pods for --escalate and --disable-eviction, patch on pods for --responder; get and update
-// on leases in kube-node-lease for hold. A plan needs only list and watch, with --dry-run=server the rest too; cordon
+// on leases in kube-node-lease for hold; patch on nodes/status for --node-conditions; list and watch on namespaces for
+// rules with a namespaceSelector. A plan needs only list and watch, with --dry-run=server the rest too; cordon
 // and uncordon need get and patch on nodes, with --selector list.
 //
 // Package app is the same as a command, with options: a main of your own takes it with parts of your own.

@@ -108,6 +108,7 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 	return a.run(ctx, task{
 		connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set, limits: rate, responders: s.Responders.Known,
 		releaseAfter: s.ReleaseAfter, deletes: s.DisableEviction, overdue: time.Duration(s.SkipDeleted) * time.Second,
+		conditions: s.NodeConditions,
 	})
 }
 
@@ -119,7 +120,7 @@ func (a *app) hold(ctx context.Context, s *settings.Hold) error {
 		Policy: drain.Policy{Soak: s.Soak}, Run: a.id.String(), TakeOver: a.takeOver(s.TakeOver),
 	}}
 	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set,
-		releaseAfter: s.ReleaseAfter})
+		releaseAfter: s.ReleaseAfter, conditions: s.NodeConditions})
 }
 
 // release gives nodes back.
@@ -127,7 +128,8 @@ func (a *app) release(ctx context.Context, s *settings.Release) error {
 	set := drain.Set{MaxNodes: intstr.FromString("100%"), Request: drain.Request{
 		Holder: s.Holder.Name, Mode: drain.Release, Policy: drain.Policy{Soak: s.Soak},
 	}}
-	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set})
+	return a.run(ctx, task{connection: &s.Connection, nodes: s.Nodes, json: s.JSON(), set: set,
+		conditions: s.NodeConditions})
 }
 
 // resume lets the holder's drains go on.

@@ -70,6 +70,7 @@ type needs struct {
 	deletes    bool                       // --disable-eviction
 	overdue    time.Duration              // --skip-wait-for-delete-timeout
 	deadline   time.Time                  // when --timeout ends; zero for never
+	conditions bool                       // --node-conditions
 }
 
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
@@ -201,7 +202,10 @@ func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs
 		return err
 	}
 	c.client = &strictClient{Client: requests, denied: make(chan error, 1)}
-	c.drainer, err = drain.New(drain.Options{Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases, Responders: responders})
+	c.drainer, err = drain.New(drain.Options{
+		Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases, Responders: responders,
+		NodeConditions: n.conditions,
+	})
 	return err
 }
 

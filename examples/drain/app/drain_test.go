@@ -5,6 +5,7 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,30 @@ func TestWhatIsAllowedIsDone(t *testing.T) {
 		t.Errorf("pods %q are left, want none", left)
 	}
 	w.asFound(t, n1, false)
+}
+
+// --node-conditions tells a drain in the Node's conditions, and a release with it removes them.
+func TestConditionsTellADrain(t *testing.T) {
+	w := newWorld(t)
+	n1 := w.node(t, "1")
+	w.bare(t, "web", n1)
+	told := func() (found string) {
+		for _, c := range w.get(t, n1).Status.Conditions {
+			if strings.Contains("DrainInProgress Drained MaintenancePlanned MaintenanceInProgress", string(c.Type)) {
+				found += fmt.Sprintf("%s=%s ", c.Type, c.Status)
+			}
+		}
+		return found
+	}
+	w.drain(t, n1, "--force", "--settle=0s", "--node-conditions").ends(t, exitDone)
+	const want = "DrainInProgress=False Drained=True MaintenancePlanned=False MaintenanceInProgress=True "
+	if got := told(); got != want {
+		t.Errorf("drained: got %q, want %q", got, want)
+	}
+	w.drain(t, "release", n1, "--node-conditions").ends(t, exitDone)
+	if got := told(); got != "" {
+		t.Errorf("released: got %q, want no condition", got)
+	}
 }
 
 // --honor keeps the pods that ask Karpenter not to disrupt them, says so, and moves the others.

@@ -27,6 +27,7 @@ type task struct {
 	releaseAfter bool
 	deletes      bool          // --disable-eviction
 	overdue      time.Duration // --skip-wait-for-delete-timeout
+	conditions   bool          // --node-conditions
 }
 
 // run does the task and prints how it ended.
@@ -79,6 +80,7 @@ func (t *task) needs(own map[string]drain.Responder) needs {
 	n := needs{
 		own: own, limits: t.limits, policy: t.set.Request.Policy, responders: t.responders,
 		deletes: t.deletes, overdue: t.overdue, deadline: t.set.Request.Deadline,
+		conditions: t.conditions,
 	}
 	if t.set.Request.Mode == drain.Release {
 		n.release = t.set.Request.Holder

@@ -58,7 +58,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 // the cache that knows DaemonSets, and events.
 func controllerRights() map[string]bool {
 	return flat(slices.Concat(kube.ControllerRules(), kube.HealthRules(), []rbacv1.PolicyRule{
-		rule("", "pods/eviction", "create"), rule("policy", "poddisruptionbudgets", "list", "watch"), rule("events.k8s.io", "events", "create", "patch"),
+		rule("", "nodes/status", "patch"), rule("", "pods/eviction", "create"),
+		rule("policy", "poddisruptionbudgets", "list", "watch"), rule("events.k8s.io", "events", "create", "patch"),
 		rule("lifecycle.k8s.io", "evictionrequests", "create", "get", "list", "patch", "delete"),
 		rule("lifecycle.k8s.io", "evictions", "list"),
 	}))

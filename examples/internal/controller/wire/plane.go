@@ -173,6 +173,7 @@ func (p *Plane) drains() error {
 	p.drainer, err = drain.New(drain.Options{
 		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Leases: leases, Metrics: p.metrics.Drain(),
 		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"), Responders: responders, PoweredOff: p.own.PoweredOff,
+		NodeConditions: p.s.NodeConditions,
 	})
 	return err
 }

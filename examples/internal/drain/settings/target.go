@@ -27,7 +27,11 @@ func (c *Cluster) AddFlags(f *pflag.FlagSet) {
 }
 
 // Holder says in whose name nodes are held.
-type Holder struct{ Name string }
+type Holder struct {
+	Name string
+	// NodeConditions also tells drains in the conditions of Nodes, as KEP-5683 names them, and removes those.
+	NodeConditions bool
+}
 
 // AddFlags adds the flag. Its default is the user of this machine.
 func (h *Holder) AddFlags(f *pflag.FlagSet) {
@@ -36,6 +40,8 @@ func (h *Holder) AddFlags(f *pflag.FlagSet) {
 		name = "drain/" + u.Username
 	}
 	f.StringVar(&h.Name, "holder", name, "who holds the nodes: must be the same to release them, and differ from everybody else's")
+	f.BoolVar(&h.NodeConditions, "node-conditions", false, "tell drains in the conditions of Nodes: DrainInProgress, Drained, "+
+		"MaintenancePlanned and MaintenanceInProgress; a release removes them where it has this flag too")
 }
 
 func (h *Holder) validate(p *problems) {

@@ -129,7 +129,8 @@ func Needed(namespace string) []Right {
 	all = append(all, Right{For: "doctor, to see whether a controller is alive", Verb: "get", Group: "coordination.k8s.io", Resource: "leases", InNamespace: namespace})
 	all = append(all, rightsOf(OperatorRules(), Right{For: "the verbs, and doctor's look at the rights of the controller"})...)
 	controller := slices.Concat(kube.ControllerRules(), kube.HealthRules(), []rbacv1.PolicyRule{
-		rule("", "pods/eviction", "create"), rule("policy", "poddisruptionbudgets", "list", "watch"), rule("events.k8s.io", "events", "create", "patch"),
+		rule("", "nodes/status", "patch"), rule("", "pods/eviction", "create"),
+		rule("policy", "poddisruptionbudgets", "list", "watch"), rule("events.k8s.io", "events", "create", "patch"),
 	})
 	all = append(all, rightsOf(controller, Right{Controller: true, For: "rollouts"})...)
 	leases := []rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get", "create", "update", "delete")}
