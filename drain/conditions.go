@@ -118,6 +118,15 @@ func publishPlanned(ctx context.Context, p *pass, reason Reason, message string)
 	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, planned, p.now)})
 }
 
+// publishWaiting writes that the maintenance of a node is to come which is cordoned and waits for its turn in a set.
+func publishWaiting(ctx context.Context, p *pass, mode Mode) error {
+	if mode != modeWaiting {
+		return nil
+	}
+	_, err := publishPlanned(ctx, p, reasonWaitingForSlot, "waits for its place in a set of nodes")
+	return err
+}
+
 // isSilent reports whether the conditions of a node that waits for its turn in a set are to say so, and do not.
 func isSilent(d *Drainer, name string) bool {
 	node := d.registry.newest(d.o.Cache, name)

@@ -79,7 +79,8 @@
 //
 // The Drainer needs: list and watch on pods, nodes, poddisruptionbudgets, and, where their stages are used, volumeattachments,
 // persistentvolumeclaims, persistentvolumes, daemonsets and namespaces; create on pods/eviction; patch on nodes. For
-// escalation also delete on pods; for [Hold] get and update on leases in kube-node-lease; for [Options].NodeConditions patch on nodes/status.
+// escalation also delete on pods; for [Hold] get and update on leases in kube-node-lease; for
+// [Options].NodeConditions patch on nodes/status.
 //
 // # Coming from kubectl's Helper
 //

@@ -172,11 +172,7 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 		return p.uncordoned(ctx)
 	}
 	p.st.Phase = Cordoned
-	if mode == modeWaiting {
-		_, err := publishPlanned(ctx, p, reasonWaitingForSlot, "waits for its place in a set of nodes")
-		return err
-	}
-	return nil
+	return publishWaiting(ctx, p, mode)
 }
 
 // enter makes sure that the holder's entry for this maintenance and mode is on the node. It reports whether it is; without an error the

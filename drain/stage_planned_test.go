@@ -91,7 +91,8 @@ func TestWaitingNodeOfASetIsPlanned(t *testing.T) {
 		}()
 		s.sleep(10 * time.Second)
 		c := s.condition("n2", "MaintenancePlanned")
-		if c.Status != corev1.ConditionTrue || c.Reason != "AdminRequested" || !strings.Contains(c.Message, "place in a set") {
+		waits := strings.Contains(c.Message, "place in a set")
+		if c.Status != corev1.ConditionTrue || c.Reason != "AdminRequested" || !waits {
 			t.Errorf("waiting: got %+v, want True for AdminRequested", c)
 		}
 		if c := s.condition("n1", "DrainInProgress"); c.Status != corev1.ConditionTrue || c.Reason != "AdminRequested" {

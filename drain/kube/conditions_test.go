@@ -20,7 +20,8 @@ import (
 // lifecycle are the conditions of KEP-5683 that an admin sets for drains and maintenance.
 var lifecycle = []string{"DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned"}
 
-// lifecycleOf returns those of a Node that are True, with their reasons, "none" where all are False, and "" without any.
+// lifecycleOf returns those of a Node that are True, with their reasons, "none" where all are False, and ""
+// without any.
 func (c *cluster) lifecycleOf(t *testing.T, name string) (found string, conditions map[string]corev1.NodeCondition) {
 	t.Helper()
 	node, err := c.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})

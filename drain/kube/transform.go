@@ -20,8 +20,8 @@ import (
 const annotationPrefix = "drain.belay.dev/"
 
 // Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its affinity,
-// its containers but for how they run, how they mount directories of the node and the extended resources that they request, and all annotations but those of
-// drains, of mirror pods and of [drain.PresetRules]; of a volume it keeps the name, and the source where that holds data.
+// its containers but for how they run, how they mount directories of the node and the extended resources that they request, and
+// all annotations but those of drains, of mirror pods and of [drain.PresetRules]; of a volume it keeps the name, and the source where that holds data.
 // A Node keeps its metadata, spec and conditions, and of its managedFields the
 // entries that say who has set its cordon and its mark. A DaemonSet keeps its name and UID. Objects of other kinds, and
 // what is no object, are passed through. It changes no object that it is given.

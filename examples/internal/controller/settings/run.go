@@ -99,8 +99,8 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&r.BadConditions, "bad-conditions", nil, "further conditions of Nodes that are bad when True, such as KernelDeadlock, separated by commas")
 	f.StringVar(&r.PolicyFile, "drain-policy", "", "file with a drain.Policy in YAML or JSON; empty means the default one")
 	f.StringVar(&r.ForcedFile, "forced-drain-policy", "", "the same for drains that are to go on past what is in their way; empty means no more than --drain-policy")
-	f.BoolVar(&r.NodeConditions, "node-conditions", true, "tell drains in the conditions of Nodes: DrainInProgress, Drained, "+
-		"MaintenancePlanned and MaintenanceInProgress")
+	f.BoolVar(&r.NodeConditions, "node-conditions", true, "tell drains in the conditions of Nodes: DrainInProgress, "+
+		"Drained, MaintenancePlanned and MaintenanceInProgress")
 	f.Float64Var(&r.Evictions, "rate", 20, "evictions a second at most, over all nodes")
 	f.IntVar(&r.MaxUnavailable, "max-unavailable", 0, "nodes of a domain that may be disrupted at a time, by all rollouts and machines together; 0 leaves that to each rollout, and has machines go one at a time")
 	f.BoolVar(&r.NodeMaintenance, "node-maintenance", false,

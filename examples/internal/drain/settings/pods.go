@@ -50,7 +50,8 @@ func (s *Pods) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.Honor, "honor", nil, "annotations of pods to read: karpenter.sh/do-not-disrupt, "+
 		"cluster-autoscaler.kubernetes.io/safe-to-evict, or the part after the slash; rules of the policy file go before")
 	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER[,grace=TIME]: delete=10m deletes, past every budget, "+
-		"what is still there 10m after the cordon; delete=10m,grace=30s also shortens grace periods that run; may be repeated")
+		"what is still there 10m after the cordon; delete=10m,grace=30s also shortens grace periods that run; "+
+		"may be repeated")
 	f.DurationVar(&s.Settle, "settle", 0, "how long a node is watched after its cordon before it counts as drained; "+
 		"without it as long as a pod "+
 		"may still be on its way to the node, at most 5s")

@@ -40,8 +40,8 @@ func (h *Holder) AddFlags(f *pflag.FlagSet) {
 		name = "drain/" + u.Username
 	}
 	f.StringVar(&h.Name, "holder", name, "who holds the nodes: must be the same to release them, and differ from everybody else's")
-	f.BoolVar(&h.NodeConditions, "node-conditions", false, "tell drains in the conditions of Nodes: DrainInProgress, Drained, "+
-		"MaintenancePlanned and MaintenanceInProgress; a release removes them where it has this flag too")
+	f.BoolVar(&h.NodeConditions, "node-conditions", false, "tell drains in the conditions of Nodes: "+
+		"DrainInProgress, Drained, MaintenancePlanned and MaintenanceInProgress; a release removes them where it has this flag too")
 }
 
 func (h *Holder) validate(p *problems) {
