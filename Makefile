@@ -163,7 +163,7 @@ bench-config: binaries ## run adoption and rollback of configs beside their phys
 	cd examples/internal/bench && $(GO) run ./config $(BENCHARGS)
 
 .PHONY: bench-drain
-bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
+bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about two hours; BENCHARGS=-quick: 25 minutes
 	cd examples/internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: bench-operators

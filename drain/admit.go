@@ -21,6 +21,10 @@ import (
 // setWorkers is how many nodes of a set are looked at at once.
 const setWorkers = 16
 
+// passWorkers is how many nodes of a set have a pass at once. A pass mostly waits for answers to evictions, which the
+// Scheduler bounds; with fewer, each of 50 nodes would wait for three others.
+const passWorkers = 128
+
 // ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.ReconcileRequest].
 func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
 	if d == nil || d.registry == nil {
@@ -235,7 +239,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 	var mu sync.Mutex
 	var after time.Duration
 	var errs []error
-	places := make(chan struct{}, setWorkers)
+	places := make(chan struct{}, passWorkers)
 	for _, m := range chosen {
 		wg.Add(1)
 		places <- struct{}{}
