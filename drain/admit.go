@@ -119,7 +119,7 @@ func (d *Drainer) findEntry(name string, r Request) *holder {
 	if node == nil {
 		return nil
 	}
-	m, err := markOf(node)
+	m, err := d.registry.markOf(node)
 	if err != nil {
 		return nil
 	}

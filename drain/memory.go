@@ -224,8 +224,16 @@ type registry struct {
 	asked    map[question]bool       // under way
 	waiting  map[key]interest        // what each drain waits for; read by the watch
 	written  map[string]*corev1.Node // as the server answered, until the cache is as far
+	marks    map[string]decodedMark  // by node
 	watchers map[int]func(node string)
 	next     int
+}
+
+// A decodedMark is the mark that a text says.
+type decodedMark struct {
+	text string
+	mark mark
+	err  error
 }
 
 // An interest is what may wake a drain: changes of its node, and of these budgets, or of any.

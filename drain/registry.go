@@ -17,7 +17,7 @@ import (
 
 func newRegistry() *registry {
 	return &registry{memories: map[key]*memory{}, locks: map[key]*passLock{}, waiting: map[key]interest{}, asked: map[question]bool{},
-		written: map[string]*corev1.Node{}, watchers: map[int]func(string){}}
+		written: map[string]*corev1.Node{}, marks: map[string]decodedMark{}, watchers: map[int]func(string){}}
 }
 
 // admit waits until no pass is under way that this one may not run beside, or ctx ends: for every mode another one of the same holder over
@@ -162,6 +162,25 @@ func behind(node, w *corev1.Node) bool {
 	}
 	order, err := resourceversion.Compare(node.ResourceVersion, w.ResourceVersion)
 	return err == nil && order < 0
+}
+
+// markOf is markOf that decodes a text once: a set looks at all its nodes whenever one of them changes. The mark is
+// shared and must not be changed.
+func (g *registry) markOf(node *corev1.Node) (mark, error) {
+	text, ok := node.Annotations[MarkAnnotation]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !ok {
+		delete(g.marks, node.Name)
+		return mark{}, nil
+	}
+	known, ok := g.marks[node.Name]
+	if !ok || known.text != text {
+		known.text = text
+		known.mark, known.err = markOf(node)
+		g.marks[node.Name] = known
+	}
+	return known.mark, known.err
 }
 
 // watch adds a function that is told which node to look at.
