@@ -236,7 +236,7 @@ func (s *Scheduler) left(pod PodRef) {
 // those of the nodes before it: of 100 nodes that came back together one would find room, and all again later.
 func (s *Scheduler) takeAsk(node string, pod PodRef) (*ticket, *refusal) {
 	s.mu.Lock()
-	wait := s.turnToAsk(s.nodes[node], s.tick())
+	wait := turnToAsk(s, s.nodes[node], s.tick())
 	s.mu.Unlock()
 	if wait > 0 {
 		return nil, &refusal{WaitingForRate, wait, "evictions that their budgets allow come first"}
@@ -245,7 +245,7 @@ func (s *Scheduler) takeAsk(node string, pod PodRef) (*ticket, *refusal) {
 }
 
 // turnToAsk is how long the node has to wait until it may ask about a pod that its budget holds back. It may be nil.
-func (s *Scheduler) turnToAsk(n *schedNode, now time.Time) time.Duration {
+func turnToAsk(s *Scheduler, n *schedNode, now time.Time) time.Duration {
 	free := float64(s.bucket.fill(now)) > s.bucket.burst/2 && len(s.flying) < (s.o.InFlight+1)/2
 	switch {
 	case n == nil && free:

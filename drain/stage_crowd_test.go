@@ -39,7 +39,7 @@ func TestNodesThatDrainAtOnceDoNotQueue(t *testing.T) {
 			}
 		}
 		if took := last.Sub(began); took > 2*latency {
-			t.Errorf("last eviction: got it after %v, want it after the cordon and no other answer, within %v", took, 2*latency)
+			t.Errorf("last eviction: got it after %v, want it after its node's cordon alone, within %v", took, 2*latency)
 		}
 	})
 }

@@ -43,7 +43,8 @@ func contention(ctx context.Context, b *bench) error {
 		failed := func(r result) int { return r.failed }
 		lost := each(mine, failed)
 		b.print(line{
-			name: "S3.failed" + name, ours: lost.String(), peer: each(theirs, failed).String(), bar: "0", good: sound(mine) && lost.most() == 0,
+			name: "S3.failed" + name, ours: lost.String(), peer: each(theirs, failed).String(), bar: "0",
+			good: sound(mine) && lost.most() == 0,
 			more: fmt.Sprintf("of %d nodes of %d pods; wall %s, peer %s; evictions %s, peer %s; answers 409 and 504 %s, peer %s", shape.Nodes, shape.PodsPerNode,
 				each(mine, wall), each(theirs, wall), each(mine, evictions), each(theirs, evictions), each(mine, contended), each(theirs, contended)),
 		})

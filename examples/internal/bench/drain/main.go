@@ -38,7 +38,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"S1", calls}, {"S2", budget}, {"S3", contention}, {"S4", wake},
 		{"S5", throttled}, {"S6", killed}, {"S7", namesake}, {"S8", idle},
-		{"S9", runSet}, {"S10", silence}, {"S11", runEasy}, {"S12", crowd},
+		{"S9", runSet}, {"S10", runSilence}, {"S11", runEasy}, {"S12", runCrowd},
 	}
 }
 
@@ -62,7 +62,7 @@ func main() {
 	if b.quick {
 		b.repeats = 1
 	}
-	if err := b.profiled(ctx, *only, *profile); err != nil {
+	if err := b.runProfiled(ctx, *only, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "bench drain:", err)
 		os.Exit(2)
 	}
@@ -71,8 +71,8 @@ func main() {
 	}
 }
 
-// profiled runs, and writes a CPU profile where a file is named.
-func (b *bench) profiled(ctx context.Context, only, file string) (err error) {
+// runProfiled runs, and writes a CPU profile where a file is named.
+func (b *bench) runProfiled(ctx context.Context, only, file string) (err error) {
 	if file == "" {
 		return b.run(ctx, only)
 	}

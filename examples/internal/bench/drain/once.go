@@ -33,17 +33,17 @@ func runSet(ctx context.Context, b *bench) error {
 	}
 	moves := func(r result) float64 { return float64(r.counts.Evictions) / float64(shape.Pods()) }
 	mine, theirs := each(results[0], moves), each(results[1], moves)
-	what := fmt.Sprintf("%d nodes of %d pods that take %v, each with room for %d more, no budget", shape.Nodes, shape.PodsPerNode,
-		shape.End, shape.Room)
+	what := fmt.Sprintf("%d nodes of %d pods that take %v, each with room for %d more, no budget", shape.Nodes,
+		shape.PodsPerNode, shape.End, shape.Room)
 	b.print(line{
-		name: "S9.evictions", ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", ratio(mine, theirs)),
-		bar: fmt.Sprint(movesBar), good: sound(results[0]) && mine.most() <= movesBar, more: "of a pod; " + what,
+		name: "S9.evictions", ours: mine.String(), peer: theirs.String(),
+		ratio: fmt.Sprintf("%.3f", ratio(mine, theirs)), bar: fmt.Sprint(movesBar), good: sound(results[0]) && mine.most() <= movesBar, more: "of a pod; " + what,
 	})
 	b.printWall("S9.wall", results[0], results[1], setRatio, "one node at a time; "+what)
 	return nil
 }
 
-func failures(r result) int { return r.failed }
+func countFailed(r result) int { return r.failed }
 
 // printWall judges the wall time by a share of the peer's, also where the peer has not drained every node.
 func (b *bench) printWall(name string, ours, peer []result, bar float64, more string) {
@@ -52,6 +52,6 @@ func (b *bench) printWall(name string, ours, peer []result, bar float64, more st
 	b.print(line{
 		name: name, ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share), bar: fmt.Sprint(bar),
 		good: sound(ours) && share <= bar,
-		more: fmt.Sprintf("%s; nodes that the peer failed to drain: %s", more, each(peer, failures)),
+		more: fmt.Sprintf("%s; nodes that the peer failed to drain: %s", more, each(peer, countFailed)),
 	})
 }

@@ -51,7 +51,9 @@ func oursWith(how plan) side {
 	}}
 }
 
-func newDrainer(ctx context.Context, config *rest.Config, rate drain.SchedulerOptions) (_ *drain.Drainer, end func(), err error) {
+func newDrainer(
+	ctx context.Context, config *rest.Config, rate drain.SchedulerOptions,
+) (_ *drain.Drainer, end func(), err error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err

@@ -21,20 +21,23 @@ const (
 	silentWindow = 2 * time.Minute
 )
 
-// silence is S10: many nodes, each with one pod under a budget of its own that never allows an eviction.
-func silence(ctx context.Context, b *bench) error {
-	shape := stage.Shape{Nodes: silentNodes, PodsPerNode: 1, Apps: silentNodes, Ready: ready, End: time.Second, MaxUnavailable: new(intstr.FromInt32(0))}
+// runSilence is S10: many nodes, each with one pod under a budget of its own that never allows an eviction.
+func runSilence(ctx context.Context, b *bench) error {
+	shape := stage.Shape{Nodes: silentNodes, PodsPerNode: 1, Apps: silentNodes, Ready: ready, End: time.Second,
+		MaxUnavailable: new(intstr.FromInt32(0))}
 	long, other := 270*time.Second, time.Minute // an informer ends its watch after 5 minutes at the earliest
 	if b.quick {
 		shape.Nodes, shape.Apps, long, other = 200, 200, 150*time.Second, 30*time.Second
 	}
 	mine := &quiet{}
-	ours, err := b.try(ctx, trial{shape: shape, side: ours(defaults()), limit: unlimited(), timeout: long, during: mine.watch})
+	ours, err := b.try(ctx, trial{shape: shape, side: ours(defaults()), limit: unlimited(), timeout: long,
+		during: mine.countUntilOver})
 	if err != nil {
 		return err
 	}
 	theirs := &quiet{}
-	peer, err := b.try(ctx, trial{shape: shape, side: peer(kubectlRetry), limit: unlimited(), timeout: other, during: theirs.watch})
+	_, err = b.try(ctx, trial{shape: shape, side: peer(kubectlRetry), limit: unlimited(), timeout: other,
+		during: theirs.countUntilOver})
 	if err != nil {
 		return err
 	}
@@ -42,8 +45,9 @@ func silence(ctx context.Context, b *bench) error {
 	b.print(line{
 		name: "S10.asks", ours: fmt.Sprint(mine.most), peer: fmt.Sprint(theirs.most), bar: fmt.Sprint(silentAsks),
 		good: mine.most <= silentAsks && mine.asked == shape.Pods() && ours.left == shape.Pods(),
-		more: fmt.Sprintf("evictions of one pod in any %v at most; %d of %d pods were asked about, peer %d; in all %d requests: %s, peer %d: %s; %s",
-			silentWindow, mine.asked, shape.Pods(), theirs.asked, ours.counts.Total, mine, peer.counts.Total, theirs, what),
+		more: fmt.Sprintf("evictions of one pod in any %v at most; %d of %d pods were asked about, peer %d; "+
+			"in all %d requests: %s, peer %d: %s; %s", silentWindow, mine.asked, shape.Pods(), theirs.asked,
+			mine.counts.Total, mine, theirs.counts.Total, theirs, what),
 	})
 	b.print(line{
 		name: "S10.watches", ours: fmt.Sprint(mine.counts.Watches), peer: fmt.Sprint(theirs.counts.Watches), bar: "0",
@@ -62,11 +66,12 @@ type quiet struct {
 
 // String counts the requests by kind.
 func (q *quiet) String() string {
-	return fmt.Sprintf("%d evictions %v, %d reads, %d writes", q.counts.Evictions, q.counts.Codes, q.counts.Reads, q.counts.Writes)
+	c := &q.counts
+	return fmt.Sprintf("%d evictions %v, %d reads, %d writes", c.Evictions, c.Codes, c.Reads, c.Writes)
 }
 
-// watch counts until the drain is given up: what comes then opens the nodes again.
-func (q *quiet) watch(ctx context.Context, s scene) error {
+// countUntilOver counts until the drain is given up: what comes then opens the nodes again.
+func (q *quiet) countUntilOver(ctx context.Context, s scene) error {
 	from := time.Now()
 	select {
 	case <-s.over:

@@ -73,7 +73,10 @@ func (s Seen) AskedOff(nodes map[string]bool) int {
 }
 
 func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*Observer, error) {
-	o := &Observer{pods: map[types.UID]*PodSeen{}, budgets: map[string]policyv1.PodDisruptionBudgetStatus{}, changed: make(chan struct{})}
+	o := &Observer{
+		pods: map[types.UID]*PodSeen{}, budgets: map[string]policyv1.PodDisruptionBudgetStatus{},
+		changed: make(chan struct{}),
+	}
 	// The namespace is new: nothing is in it that the watches would have to begin with.
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

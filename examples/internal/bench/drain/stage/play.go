@@ -49,7 +49,7 @@ type Shape struct {
 // Pods is how many pods the play has.
 func (s Shape) Pods() int { return s.Nodes * s.PodsPerNode }
 
-func (s Shape) apps() int { return max(1, s.Apps) }
+func (s Shape) countApps() int { return max(1, s.Apps) }
 
 // A Play is a workload on nodes of its own, and its observer.
 type Play struct {
@@ -90,7 +90,8 @@ func (p *Play) set(ctx context.Context) error {
 	if err := atOnce(p.Shape.Nodes, func(i int) error { return p.node(ctx, p.Nodes[i], p.PodsPerNode) }); err != nil {
 		return err
 	}
-	if err := atOnce(p.apps(), func(i int) error { return errors.Join(p.budget(ctx, i), p.workload(ctx, i)) }); err != nil {
+	create := func(i int) error { return errors.Join(p.budget(ctx, i), p.workload(ctx, i)) }
+	if err := atOnce(p.countApps(), create); err != nil {
 		return err
 	}
 	if err := p.Observer.Await(ctx, func(seen Seen) bool { return seen.Healthy == p.Pods() }); err != nil {
@@ -130,8 +131,9 @@ func (p *Play) makeRoom(ctx context.Context) error {
 	}
 	pods := p.PodsPerNode + p.Room
 	patch := fmt.Appendf(nil, `{"status":{"capacity":{"pods":"%d"},"allocatable":{"pods":"%d"}}}`, pods, pods)
+	nodes := p.stage.client.CoreV1().Nodes()
 	return atOnce(len(p.Nodes), func(i int) error {
-		_, err := p.stage.client.CoreV1().Nodes().Patch(ctx, p.Nodes[i], types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := nodes.Patch(ctx, p.Nodes[i], types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
@@ -193,7 +195,7 @@ func (p *Play) budget(ctx context.Context, app int) error {
 		return nil
 	}
 	_, err := p.stage.client.PolicyV1().PodDisruptionBudgets(p.name).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: p.app(app)},
+		ObjectMeta: metav1.ObjectMeta{Name: p.appName(app)},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: p.MaxUnavailable, Selector: &metav1.LabelSelector{MatchLabels: p.labelsOf(app)},
 		},
@@ -201,8 +203,8 @@ func (p *Play) budget(ctx context.Context, app int) error {
 	return err
 }
 
-// app names a workload and its budget. The first one is named after the play.
-func (p *Play) app(i int) string {
+// appName names a workload and its budget. The first one is named after the play.
+func (p *Play) appName(i int) string {
 	if i == 0 {
 		return p.name
 	}
@@ -211,7 +213,7 @@ func (p *Play) app(i int) string {
 
 func (p *Play) labelsOf(app int) map[string]string {
 	labels := p.labels()
-	labels[appLabel] = p.app(app)
+	labels[appLabel] = p.appName(app)
 	return labels
 }
 

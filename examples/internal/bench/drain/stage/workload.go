@@ -26,16 +26,16 @@ const (
 )
 
 func (p *Play) workload(ctx context.Context, app int) error {
-	count, t := p.Pods()/p.apps(), p.template(app, worker, p.Ready)
+	count, t := p.Pods()/p.countApps(), p.template(app, worker, p.Ready)
 	if !p.Stateful {
-		return p.replicas(ctx, p.app(app), count, t)
+		return p.replicas(ctx, p.appName(app), count, t)
 	}
 	replicas := int32(count)
 	_, err := p.stage.client.AppsV1().StatefulSets(p.name).Create(ctx, &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: p.app(app), Labels: p.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: p.appName(app), Labels: p.labels()},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: t.Labels}, Template: t, ServiceName: p.name,
-			PodManagementPolicy: appsv1.ParallelPodManagement,
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: t.Labels}, Template: t,
+			ServiceName: p.name, PodManagementPolicy: appsv1.ParallelPodManagement,
 		},
 	}, metav1.CreateOptions{})
 	return err
