@@ -266,7 +266,8 @@ func (p *pass) settleAnswer(e eviction) {
 	if last, ok := p.memory.attempts[e.plan.UID]; ok {
 		last.sent = e.state
 		if foretold {
-			last.until = p.now.Add(backoff.After(last.tries-1, askFirst, askLast))
+			// The pass may have begun long before the request was sent.
+			last.until = p.d.o.Now().Add(backoff.After(last.tries-1, askFirst, askLast))
 		}
 		p.memory.attempts[e.plan.UID] = last
 	}
