@@ -4,8 +4,10 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,8 @@ type planBudget struct {
 	dipEnd   time.Time // zero for none
 	pods     int       // have to leave under it
 	guarded  int       // those among them for which the server asks it
+	podsIn   func(namespace string) []*corev1.Pod
+	unready  *string // what [planBudget.unreadyPods] has found; nil before
 }
 
 // planBudgets holds the budgets of the namespaces that have pods on the nodes. A cluster has thousands, of which a node meets a few: the
@@ -40,6 +44,7 @@ type planBudgets struct {
 	now     time.Time
 	spent   map[types.NamespacedName]int
 	dips    map[types.NamespacedName]Dip
+	podsIn  func(namespace string) []*corev1.Pod
 	entries []budgetEntry
 	first   map[string]int // by namespace, an index into entries
 }
@@ -52,7 +57,10 @@ type budgetEntry struct {
 }
 
 func indexBudgets(s *Snapshot, now time.Time) planBudgets {
-	ix := planBudgets{now: now, spent: s.Spent, dips: s.Dips, first: make(map[string]int), entries: make([]budgetEntry, 0, len(s.Budgets))}
+	ix := planBudgets{
+		now: now, spent: s.Spent, dips: s.Dips, podsIn: s.PodsIn,
+		first: make(map[string]int), entries: make([]budgetEntry, 0, len(s.Budgets)),
+	}
 	for i := range s.Nodes {
 		for _, pod := range s.Nodes[i].Pods {
 			ix.first[pod.Namespace] = -1
@@ -100,7 +108,9 @@ func (ix *planBudgets) matching(e *budgetEntry, pod map[string]string) *planBudg
 
 func (ix *planBudgets) begin(pdb *policyv1.PodDisruptionBudget) *planBudget {
 	key := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}
-	b := &planBudget{pdb: pdb, names: []string{pdb.Name}, spent: ix.spent[key], expected: pdb.Status.ExpectedPods}
+	b := &planBudget{
+		pdb: pdb, names: []string{pdb.Name}, spent: ix.spent[key], expected: pdb.Status.ExpectedPods, podsIn: ix.podsIn,
+	}
 	if dip := ix.dips[key]; dip.Pods > b.expected && ix.now.Before(dip.Until) {
 		b.expected, b.dipEnd = dip.Pods, dip.Until
 	}
@@ -253,7 +263,82 @@ func (b *planBudget) describe() string {
 	if st.DisruptionsAllowed > 0 {
 		message += fmt.Sprintf("; %d taken by evictions under way, %d by other pods of this drain", b.spent, b.given)
 	}
-	return message + b.syncFailure()
+	return message + b.unreadyPods() + b.syncFailure()
+}
+
+const (
+	// namedUnready is how many of a budget's pods that are not ready a message names.
+	namedUnready = 3
+	// maxPodCause bounds what a message says of one of them, in bytes.
+	maxPodCause = 160
+)
+
+// unreadyPods names those of the budget's pods that are not ready, and says why they are not, or is empty.
+func (b *planBudget) unreadyPods() string {
+	if b.unready != nil {
+		return *b.unready
+	}
+	message := ""
+	b.unready = &message
+	selector, err := metav1.LabelSelectorAsSelector(b.pdb.Spec.Selector)
+	if b.podsIn == nil || err != nil || b.pdb.Status.CurrentHealthy >= b.pdb.Status.ExpectedPods {
+		return message
+	}
+	var unready []*corev1.Pod
+	for _, pod := range b.podsIn(b.pdb.Namespace) {
+		if !podFinished(pod) && (!podReady(pod) || pod.DeletionTimestamp != nil) && selector.Matches(labels.Set(pod.Labels)) {
+			unready = append(unready, pod)
+		}
+	}
+	slices.SortFunc(unready, func(x, y *corev1.Pod) int { return cmp.Compare(x.Name, y.Name) })
+	for i, pod := range unready {
+		if i == namedUnready {
+			message += fmt.Sprintf(", and %d more", len(unready)-i)
+			break
+		}
+		message += fmt.Sprintf(", %s (%s)", pod.Name, notReadyCause(pod))
+	}
+	if message != "" {
+		message = "; not ready: " + message[len(", "):]
+	}
+	return message
+}
+
+// notReadyCause says why a pod is not ready, as far as its status tells.
+func notReadyCause(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	if pod.Spec.NodeName == "" {
+		for i := range pod.Status.Conditions {
+			c := &pod.Status.Conditions[i]
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return "Pending, " + cutText(cmp.Or(c.Message, c.Reason), maxPodCause)
+			}
+		}
+		return "Pending, no Node yet"
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if w := statuses[i].State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
+				return fmt.Sprintf("container %s: %s", statuses[i].Name, w.Reason)
+			}
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; !c.Ready {
+			return fmt.Sprintf("container %s is not ready, on node %s", c.Name, pod.Spec.NodeName)
+		}
+	}
+	return fmt.Sprintf("%s on node %s", cmp.Or(pod.Status.Phase, corev1.PodPending), pod.Spec.NodeName)
+}
+
+// cutText shortens a text to a number of bytes.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // syncFailure says why the disruption controller cannot compute the budget's status, or is empty.

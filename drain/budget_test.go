@@ -196,6 +196,40 @@ func TestBudgetMessageTellsOfAFailedController(t *testing.T) {
 	c.want(t, "p", drain.Wait, drain.BudgetExhausted, "its controller failed: no scale")
 }
 
+// What was seen 7: "6 of 8 healthy" names the two pods that are not, and why, so that a person knows where to look.
+func TestBudgetMessageNamesThePodsThatAreNotReady(t *testing.T) {
+	pending := planPod("cart-2", func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: "Unschedulable", Message: "0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."}}
+	})
+	unready := func(name, waits string) *corev1.Pod {
+		return planPod(name, func(p *corev1.Pod) {
+			p.Status.Conditions = nil
+			p.Spec.NodeName = "n2"
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}}
+			if waits != "" {
+				p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: waits}
+			}
+		})
+	}
+	others := []*corev1.Pod{pending, unready("cart-5", "CrashLoopBackOff"), unready("cart-3", "ImagePullBackOff"),
+		unready("cart-7", ""), unready("cart-8", ""), planPod("p"), planPod("q", labeled("app", "other"))}
+	c := newPlanCase(planPod("p"))
+	c.PodsIn = func(namespace string) []*corev1.Pod {
+		if namespace != "shop" {
+			t.Errorf("asked for the pods of namespace %q, want shop", namespace)
+		}
+		return others
+	}
+	c.addBudgets(planBudget("web", 6, 6, 8))
+	c.want(t, "p", drain.Wait, drain.BudgetExhausted, "6 of 8 pods healthy, 6 needed; not ready: "+
+		"cart-2 (Pending, 0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector.), "+
+		"cart-3 (container main: ImagePullBackOff), cart-5 (container main: CrashLoopBackOff), and 2 more")
+	others = others[3:4]
+	c.want(t, "p", drain.Wait, drain.BudgetExhausted, "; not ready: cart-7 (container main is not ready, on node ")
+}
+
 // Rounds are a lower bound from what the budget allows with every pod healthy.
 func TestRounds(t *testing.T) {
 	var pods []*corev1.Pod

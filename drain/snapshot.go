@@ -34,6 +34,9 @@ type Snapshot struct {
 	Volumes map[string]*corev1.PersistentVolume
 	// Namespaces holds the labels of namespaces, by name; needed for rules with a NamespaceSelector.
 	Namespaces map[string]map[string]string
+	// PodsIn, when set, returns the pods of a namespace, also those without a node: a budget that allows none then names
+	// its pods that are not ready, and why they are not.
+	PodsIn func(namespace string) []*corev1.Pod
 	// Fits, when set, says whether some other node would take the pod, and if not, why. A pod that fits nowhere is blocked.
 	Fits func(pod *corev1.Pod) (ok bool, why string)
 }

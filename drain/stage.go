@@ -286,9 +286,17 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 	return false
 }
 
+// A namespaceCache is a [Cache] that also knows the pods of a namespace, those without a node included.
+type namespaceCache interface {
+	PodsIn(namespace string) []*corev1.Pod
+}
+
 // snapshotOf completes views with budgets, owners and volumes from the cache. A read that has failed meanwhile is an error.
 func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error) {
 	s := Snapshot{Nodes: views, Fits: d.o.Fits}
+	if cache, ok := d.o.Cache.(namespaceCache); ok {
+		s.PodsIn = cache.PodsIn
+	}
 	namespaces := map[string]bool{}
 	for _, v := range views {
 		for _, pod := range v.Pods {

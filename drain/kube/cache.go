@@ -186,6 +186,14 @@ func (c view) UnboundPods() (pods []*corev1.Pod, known bool) {
 	return indexed[*corev1.Pod](c.pods, byNode, unbound), true
 }
 
+// PodsIn returns the pods of a namespace, bound to a node or not. With [CacheOptions].Node they are not known.
+func (c view) PodsIn(namespace string) []*corev1.Pod {
+	if c.node != "" {
+		return nil
+	}
+	return indexed[*corev1.Pod](c.pods, cache.NamespaceIndex, namespace)
+}
+
 // Pod returns the pod of that name, or nil. With [CacheOptions].Node it knows the pods of that node only.
 func (c view) Pod(namespace, name string) *corev1.Pod {
 	pod := get[*corev1.Pod](c.pods, namespace, name)

@@ -152,6 +152,11 @@ func (c *Cache) add(p part, ofFactory bool) error {
 // indexers are the indices that the Cache reads a part by.
 func (p *part) indexers() cache.Indexers {
 	switch {
+	case p.resource == "pods":
+		return cache.Indexers{
+			byNode:               func(obj any) ([]string, error) { return present(p.indexBy(obj)), nil },
+			cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		}
 	case p.indexBy != nil:
 		return cache.Indexers{byNode: func(obj any) ([]string, error) { return present(p.indexBy(obj)), nil }}
 	case p.resource == "poddisruptionbudgets":
