@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,11 +36,132 @@ func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Res
 	if err != nil {
 		return Result{}, fmt.Errorf("planning a drain: %w", err)
 	}
+	return d.planOf(s, policy), nil
+}
+
+func (d *Drainer) planOf(s Snapshot, policy Policy) Result {
 	r := Plan(s, policy, d.o.Now())
 	for i := range r.Nodes {
 		d.unknownHooks(&r.Nodes[i])
 	}
-	return r, nil
+	return r
+}
+
+// ProvePlan is [Drainer.Plan] with each eviction judged by the API server: it sends each one that the plan would send
+// now as a server-side dry run, which runs admission and stores nothing, and plans again with the answers. A pod whose
+// eviction is refused is then blocked, or waits, as in the drain, with the server's words; its share of a budget goes to
+// the others, which are judged in turn. Where an admission webhook does not support dry runs, the pod stays one that
+// leaves, and its message says that this is not proven. At most 8 requests are under way.
+//
+// It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube, and the right to create
+// pods/eviction; without it each pod is blocked for [EvictionForbidden]. An error means that there is no plan: the
+// server has not answered, for example.
+func (d *Drainer) ProvePlan(ctx context.Context, policy Policy, nodes ...string) (Result, error) {
+	if d == nil || d.registry == nil {
+		return Result{}, option.NotMade("drain.Drainer.ProvePlan", "drain.New")
+	}
+	judge, ok := d.o.Client.(strictClient).Client.(dryRunClient)
+	if !ok {
+		return Result{}, fmt.Errorf("proving a plan: Options.Client must have a method DryRunEvict, as that of "+
+			"drain/kube.NewClient, and %T has none: %w", d.o.Client.(strictClient).Client, ErrOption)
+	}
+	s, err := d.dryRun(ctx, policy, nodes)
+	if err != nil {
+		return Result{}, fmt.Errorf("proving a plan: %w", err)
+	}
+	answers := map[types.UID]Answer{}
+	for {
+		r := d.planOf(s, policy)
+		asked := unjudgedPods(&r, answers)
+		if len(asked) == 0 {
+			noteUnproven(&r, answers)
+			return r, nil
+		}
+		if err := judgeEvictions(ctx, judge, asked, answers); err != nil {
+			return Result{}, fmt.Errorf("proving a plan: %w", err)
+		}
+		for i := range s.Nodes {
+			s.Nodes[i].Attempts = refusedOf(s.Nodes[i].Pods, answers)
+		}
+	}
+}
+
+// A dryRunClient is a [Client] that can ask the server about an eviction without one.
+type dryRunClient interface {
+	DryRunEvict(ctx context.Context, pod PodRef) error
+}
+
+// dryRunWorkers is how many dry runs are under way at once.
+const dryRunWorkers = 8
+
+// unjudgedPods are the pods that a plan evicts now, and that the server has not been asked about.
+func unjudgedPods(r *Result, answers map[types.UID]Answer) []PodRef {
+	var asked []PodRef
+	for i := range r.Nodes {
+		for j := range r.Nodes[i].Pods {
+			pod := &r.Nodes[i].Pods[j]
+			if _, known := answers[pod.UID]; !known && pod.Action == Evict && pod.Step != StepOutOfService {
+				asked = append(asked, pod.PodRef)
+			}
+		}
+	}
+	return asked
+}
+
+// judgeEvictions adds the server's answers. One that the server never gave is an error.
+func judgeEvictions(ctx context.Context, judge dryRunClient, pods []PodRef, answers map[types.UID]Answer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	workers := make(chan struct{}, dryRunWorkers)
+	for _, pod := range pods {
+		workers <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-workers }()
+			if ctx.Err() != nil {
+				return
+			}
+			err := judge.DryRunEvict(ctx, pod)
+			answer := Classify(err)
+			if err != nil && answer.Code == 0 {
+				cancel(fmt.Errorf("asking the API server whether pod %s may leave: %w", pod, err))
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[pod.UID] = answer
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// withoutDryRun is in the API server's refusal of a dry run that it would have to send to a webhook with side effects.
+const withoutDryRun = "does not support dry run"
+
+// refusedOf are the answers that hold pods back. A webhook that cannot be asked without effect has said nothing.
+func refusedOf(pods []*corev1.Pod, answers map[types.UID]Answer) map[types.UID]Answer {
+	refused := map[types.UID]Answer{}
+	for _, pod := range pods {
+		a, ok := answers[pod.UID]
+		if ok && a.Verdict != verdictAccepted && !strings.Contains(a.Message, withoutDryRun) {
+			refused[pod.UID] = a
+		}
+	}
+	return refused
+}
+
+// noteUnproven says of the pods that leave which of them the server could not judge.
+func noteUnproven(r *Result, answers map[types.UID]Answer) {
+	for i := range r.Nodes {
+		for j := range r.Nodes[i].Pods {
+			pod := &r.Nodes[i].Pods[j]
+			if a := answers[pod.UID]; pod.Action == Evict && strings.Contains(a.Message, withoutDryRun) {
+				pod.Message = "not proven: " + a.Message
+			}
+		}
+	}
 }
 
 // Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off. It

@@ -36,7 +36,7 @@ func (a *app) policy(s *settings.Pods) (drain.Policy, error) {
 	return policy, err
 }
 
-// plan prints what a drain would do, and sends nothing that writes.
+// plan prints what a drain would do, and changes nothing.
 func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) error {
 	policy, err := a.policy(&s.Pods)
 	if err != nil {
@@ -58,14 +58,9 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) e
 	if err != nil {
 		return err
 	}
-	result, err := c.drainer.Plan(ctx, policy, names...)
+	result, err := c.makePlan(ctx, policy, dry, names)
 	if err != nil {
 		return wrong(err)
-	}
-	if dry == settings.DryRunServer {
-		if err := c.judgePlan(ctx, &result); err != nil {
-			return err
-		}
 	}
 	found, err := c.drainer.Preflight(ctx, policy, names...)
 	if err != nil {

@@ -164,9 +164,17 @@ func checked(s told, names *[]string, act func(context.Context) error) *cobra.Co
 
 func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
-	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.plan(ctx, &s, settings.DryRunClient) })
+	var unproven bool
+	c := checked(&s, &s.Names, func(ctx context.Context) error {
+		if unproven {
+			return a.plan(ctx, &s, settings.DryRunClient)
+		}
+		return a.plan(ctx, &s, settings.DryRunNone)
+	})
+	c.Flags().BoolVar(&unproven, "unproven", false, "don't ask the API server about the evictions: admission may refuse what the plan lets go")
 	c.Use, c.Short = "plan NODE... | --selector SELECTOR", "Say what a drain would do with each pod and why, and do nothing"
-	c.Long = "Say what a drain would do with each pod and why, and do nothing: no request is sent that writes.\n\n" +
+	c.Long = "Say what a drain would do with each pod and why, and do nothing. The API server judges each eviction in a dry run,\n" +
+		"so that the plan knows what admission refuses.\n\n" +
 		"The plan is for all the nodes together, with the decisions that the drain itself would take now. A round is the time in which evicted\n" +
 		"pods are replaced, so that their budget allows the next ones.\n\n" + exitCodes
 	return c

@@ -47,7 +47,11 @@ type cluster struct {
 type strictClient struct {
 	drain.Client
 	denied chan error // holds the first one
+	judge  func(ctx context.Context, pod drain.PodRef) error
 }
+
+// DryRunEvict has the API server judge the removal of a pod, for [drain.Drainer.ProvePlan].
+func (c *strictClient) DryRunEvict(ctx context.Context, pod drain.PodRef) error { return c.judge(ctx, pod) }
 
 func (c *strictClient) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
 	node, err := c.Client.PatchNode(ctx, name, patch, status)
@@ -201,7 +205,7 @@ func (c *cluster) newDrainer(config *rest.Config, timeout time.Duration, n needs
 	if err != nil {
 		return err
 	}
-	c.client = &strictClient{Client: requests, denied: make(chan error, 1)}
+	c.client = &strictClient{Client: requests, denied: make(chan error, 1), judge: c.dryRemove}
 	c.drainer, err = drain.New(drain.Options{
 		Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases, Responders: responders,
 		NodeConditions: n.conditions,

@@ -175,8 +175,12 @@ func TestPlanIsWhatTheDrainDoes(t *testing.T) {
 	text.says(t, "Node "+n1+": 6 pods to leave, 2 of them blocked", "Node "+n2+": 0 pods to leave", w.namespace+"/db  ", "never allows",
 		"6 pods on 2 nodes: at least 1 round", "2 pods can't leave until somebody acts:")
 	for request, count := range w.requests(t, planner) {
-		if verb, _, _ := strings.Cut(request, " "); verb != "list" && verb != "watch" {
-			t.Errorf("the dry run has made %d requests to %q, want none but list and watch", count, request)
+		verb, _, _ := strings.Cut(request, " ")
+		if request == "create pods/eviction" && count == 4 {
+			continue // one dry run for each pod that leaves, of the plan alone
+		}
+		if verb != "list" && verb != "watch" {
+			t.Errorf("the dry runs have made %d requests to %q, want none but list, watch and 4 dry runs of evictions", count, request)
 		}
 	}
 	w.asFound(t, n1, false)

@@ -199,9 +199,14 @@ func TestDryRunsOfKubectl(t *testing.T) {
 		if code := server.wait(t); code != exitBlocked {
 			return notYet(server)
 		}
-		server.says(t, "AdmissionDenied: the API server refuses: ", "frozen by the test")
+		server.says(t, "AdmissionDenied: admission refused (", "frozen by the test")
 		return nil
 	})
+	plan := w.drain(t, "plan", n1)
+	plan.ends(t, exitBlocked)
+	plan.says(t, "2 pods can't leave until somebody acts", "AdmissionDenied: admission refused (", "frozen by the test")
+	unproven := w.drain(t, "plan", n1, "--unproven")
+	unproven.ends(t, exitDone)
 	w.asFound(t, n1, false)
 	if got := w.pods(t, n1); len(got) != 2 {
 		t.Errorf("got pods %q, want both", got)

@@ -11,40 +11,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/examples/internal/drain/settings"
 )
 
 // unschedulablePatch is the write of a cordon without a mark.
 const unschedulablePatch = `{"spec":{"unschedulable":true}}`
 
-// judgePlan has the API server judge each write that the plan would do now, without storing it: the cordon of each
-// node, and the removal of each pod. What the server refuses becomes blocked in the plan, with the server's words.
-func (c *cluster) judgePlan(ctx context.Context, result *drain.Result) error {
+// judgeCordons has the API server judge the cordon of each node, without storing it.
+func (c *cluster) judgeCordons(ctx context.Context, names []string) error {
 	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
-	for i := range result.Nodes {
-		node := &result.Nodes[i]
+	for _, name := range names {
 		nodes := c.clientset.CoreV1().Nodes()
-		if _, err := nodes.Patch(ctx, node.Node, types.StrategicMergePatchType, []byte(unschedulablePatch), dry); err != nil {
-			return fmt.Errorf("the API server would not take the cordon of node %q: %w", node.Node, err)
-		}
-		for j := range node.Pods {
-			pod := &node.Pods[j]
-			if pod.Action != drain.Evict {
-				continue
-			}
-			answer := drain.Classify(c.dryRemove(ctx, pod.PodRef))
-			if answer.Code == 0 { // there was no answer
-				return fmt.Errorf("asking the API server whether pod %s may leave: %s", pod.PodRef, answer.Message)
-			}
-			if answer.Code < 300 || answer.Verdict == "Gone" || answer.Verdict == "Replaced" {
-				continue
-			}
-			pod.Action, pod.Reason = drain.Block, drain.Reason(answer.Verdict)
-			pod.Message = "the API server refuses: " + answer.Message
-			node.Counts.Evictable--
-			node.Counts.Blocked++
+		if _, err := nodes.Patch(ctx, name, types.StrategicMergePatchType, []byte(unschedulablePatch), dry); err != nil {
+			return fmt.Errorf("the API server would not take the cordon of node %q: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// makePlan plans the drain. Unless it is a dry run of the client alone, the API server judges each eviction, and with
+// kubectl's dry run of the server also each cordon.
+func (c *cluster) makePlan(ctx context.Context, p drain.Policy, dry settings.DryRun, names []string) (drain.Result, error) {
+	if dry == settings.DryRunClient {
+		return c.drainer.Plan(ctx, p, names...)
+	}
+	if dry == settings.DryRunServer {
+		if err := c.judgeCordons(ctx, names); err != nil {
+			return drain.Result{}, err
+		}
+	}
+	return c.drainer.ProvePlan(ctx, p, names...)
 }
 
 // dryRemove asks the API server whether it would take the request that makes a pod leave.
