@@ -31,6 +31,9 @@ type CacheOptions struct {
 	// Annotations are the keys of annotations that are kept of pods, for rules on annotations, besides those that
 	// [drain.PresetRules] reads and those of belay. With [Informers] they are compared with the server.
 	Annotations []string
+	// Placement has [NewFactory] keep what a scheduler looks at: of pods their affinity, requests and host ports, of Nodes
+	// what is allocatable. [EstimateFit] needs it. It watches nothing more, and needs about twice the memory for a pod.
+	Placement bool
 	// Node, when set, is the only Node that is watched, with its pods, so that an agent doesn't see the cluster.
 	// Budgets, and what the fields above add, know no node and are watched whole.
 	Node string

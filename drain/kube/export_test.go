@@ -11,3 +11,6 @@ var (
 
 // AnswerError is the error of an answer that says nothing.
 type AnswerError = answerError
+
+// KeepPlacement is the transform of a factory with CacheOptions.Placement.
+var KeepPlacement = keepPlacement

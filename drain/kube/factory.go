@@ -21,8 +21,7 @@ import (
 // [CacheOptions].Node, ask the API server for that Node and its pods only. Give the same options to [NewCache]. Other users of the
 // factory get the same objects.
 func NewFactory(client kubernetes.Interface, o CacheOptions) informers.SharedInformerFactory {
-	slim := informers.WithTransform(transformKeeping(o.Annotations))
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, slim)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transformOf(o)))
 	if o.Node == "" {
 		return factory
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/kube"
 	"github.com/belayproject/belay/examples/drain/internal/report"
 	"github.com/belayproject/belay/examples/internal/drain/settings"
 )
@@ -37,7 +38,7 @@ func (a *app) policy(s *settings.Pods) (drain.Policy, error) {
 }
 
 // plan prints what a drain would do, and changes nothing.
-func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) error {
+func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun, requireFit bool) error {
 	policy, err := a.policy(&s.Pods)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) e
 	a.quietLog(&s.Connection)
 	c, err := connect(ctx, &s.Connection, tell, needs{
 		policy: policy, responders: s.Responders.Known, own: a.own.responders,
-		deletes: s.DisableEviction, overdue: time.Duration(s.SkipDeleted) * time.Second,
+		deletes: s.DisableEviction, overdue: time.Duration(s.SkipDeleted) * time.Second, placement: true,
 	})
 	if err != nil {
 		return err
@@ -67,6 +68,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) e
 		return wrong(err)
 	}
 	p := report.PlanOf(result, found)
+	misfits, err := kube.EstimateFit(ctx, c.clientset, c.cache, result)
+	if err != nil {
+		return err
+	}
+	p.AddMisfits(misfits)
 	text := p.Text(time.Now())
 	if s.JSON() {
 		if text, err = p.JSON(); err != nil {
@@ -76,7 +82,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun) e
 	if _, err := fmt.Fprint(a.out, text); err != nil {
 		return err
 	}
-	if p.Stands() {
+	if p.Stands() || requireFit && len(p.Misfits) > 0 {
 		return &codedError{code: exitBlocked}
 	}
 	return nil

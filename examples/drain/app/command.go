@@ -113,7 +113,7 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	}
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
 		if dry := s.DryRun; dry != settings.DryRunNone {
-			return a.plan(ctx, &s.Plan, dry)
+			return a.plan(ctx, &s.Plan, dry, false)
 		}
 		return a.drain(ctx, &s)
 	})
@@ -164,13 +164,15 @@ func checked(s told, names *[]string, act func(context.Context) error) *cobra.Co
 
 func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
-	var unproven bool
+	var unproven, requireFit bool
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
 		if unproven {
-			return a.plan(ctx, &s, settings.DryRunClient)
+			return a.plan(ctx, &s, settings.DryRunClient, requireFit)
 		}
-		return a.plan(ctx, &s, settings.DryRunNone)
+		return a.plan(ctx, &s, settings.DryRunNone, requireFit)
 	})
+	c.Flags().BoolVar(&requireFit, "require-fit", false,
+		"exit with 3 also where no node can take a pod's replacement, by an estimate of what the scheduler would do")
 	c.Flags().BoolVar(&unproven, "unproven", false, "don't ask the API server about the evictions: admission may refuse what the plan lets go")
 	c.Use, c.Short = "plan NODE... | --selector SELECTOR", "Say what a drain would do with each pod and why, and do nothing"
 	c.Long = "Say what a drain would do with each pod and why, and do nothing. The API server judges each eviction in a dry run,\n" +

@@ -51,7 +51,9 @@ type strictClient struct {
 }
 
 // DryRunEvict has the API server judge the removal of a pod, for [drain.Drainer.ProvePlan].
-func (c *strictClient) DryRunEvict(ctx context.Context, pod drain.PodRef) error { return c.judge(ctx, pod) }
+func (c *strictClient) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
+	return c.judge(ctx, pod)
+}
 
 func (c *strictClient) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
 	node, err := c.Client.PatchNode(ctx, name, patch, status)
@@ -73,6 +75,7 @@ type needs struct {
 	release    string                     // the holder whose requests to responders are to be taken back, empty for nobody's
 	deletes    bool                       // --disable-eviction
 	overdue    time.Duration              // --skip-wait-for-delete-timeout
+	placement  bool                       // the estimate of where replacements fit
 	deadline   time.Time                  // when --timeout ends; zero for never
 	conditions bool                       // --node-conditions
 }
@@ -90,6 +93,7 @@ func connect(ctx context.Context, s *settings.Connection, tell *teller, n needs)
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	options := kube.CacheOptionsFor(n.policy)
+	options.Placement = n.placement
 	factory := kube.NewFactory(c.clientset, options)
 	cache, err := kube.NewCache(factory, options)
 	if err != nil {

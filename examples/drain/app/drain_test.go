@@ -228,6 +228,25 @@ func TestPlanWithoutTrouble(t *testing.T) {
 	p.says(t, "2 pods to leave, 0 of them blocked; 1 pod to stay", "Skip", "SkippedByRule", "Every pod can leave.")
 }
 
+// What was seen 6: a plan names the pods whose replacement no node can take, and why; that stops nothing unless asked.
+func TestPlanSaysWhereReplacementsFitNowhere(t *testing.T) {
+	w := newWorld(t)
+	n1 := w.node(t, "1")
+	w.app(t, "web", 2)
+	p := w.drain(t, "plan", n1)
+	p.ends(t, exitDone)
+	p.says(t, "No node can take the replacement of 2 pods, by an estimate; the drain doesn't wait for that:",
+		w.namespace+"/web-", "NowhereToGo: no node can take its replacement: 0/", "1 node(s) are being drained",
+		"node(s) didn't match Pod's node affinity/selector", "Every pod can leave.")
+	w.drain(t, "plan", n1, "--require-fit").ends(t, exitBlocked)
+	_ = w.node(t, "2")
+	free := w.drain(t, "plan", n1, "--require-fit")
+	free.ends(t, exitDone)
+	if strings.Contains(free.out.String(), "No node can take") {
+		t.Errorf("there is another node, and it says\n%s", free)
+	}
+}
+
 // A hold renews the Lease for its time, and gives the node back where that is asked for.
 func TestHoldRenewsTheLease(t *testing.T) {
 	w := newWorld(t)

@@ -22,6 +22,28 @@ type Plan struct {
 	Blocked int `json:"blocked"`
 	// Preflight lists what keeps the drain from beginning.
 	Preflight []Finding `json:"preflight,omitempty"`
+	// Misfits lists pods whose replacement no node can take, by an estimate. They are no reason to stop.
+	Misfits []Finding `json:"misfits,omitempty"`
+}
+
+// AddMisfits adds the pods whose replacement no node can take.
+func (p *Plan) AddMisfits(found []drain.Finding) {
+	for _, f := range found {
+		p.Misfits = append(p.Misfits, Finding(f))
+	}
+}
+
+// misfitLines tells of the misfits.
+func (p Plan) misfitLines() []string {
+	if len(p.Misfits) == 0 {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("No node can take the replacement of %s, by an estimate; the drain doesn't wait for that:",
+		count(len(p.Misfits), "pod"))}
+	for _, f := range p.Misfits {
+		lines = append(lines, fmt.Sprintf("  %s on %s: %s", f.PodRef, f.Node, reason(f.Reason, nil, f.Message)))
+	}
+	return append(lines, "")
 }
 
 // A Finding is a pod because of which a node is not even cordoned.
@@ -125,6 +147,7 @@ func (p Plan) Text(now time.Time) string {
 		}
 		lines = append(lines, "")
 	}
+	lines = append(lines, p.misfitLines()...)
 	return text(append(lines, p.end()...))
 }
 
