@@ -32,6 +32,7 @@
 //	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
 //	drain/maintenance          experimental  carries out NodeMaintenance objects: cordon, drain or hold, and give back
 //	drain/v1alpha1             experimental  the API type NodeMaintenance
+//	drain/fit                  experimental  estimates whether replacements of the pods that leave find a Node
 //	drain/draintest/operators  experimental  a conformance suite: operators that act when a pod of theirs is evicted
 //	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
 //	rollout/v1alpha1           experimental  the rollouts API: Rollouts, Revisions, what each node is told and says, the ledger of a disruption domain

@@ -36,10 +36,11 @@ func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Res
 	if err != nil {
 		return Result{}, fmt.Errorf("planning a drain: %w", err)
 	}
-	return d.planOf(s, policy), nil
+	return planSnapshot(d, s, policy), nil
 }
 
-func (d *Drainer) planOf(s Snapshot, policy Policy) Result {
+// planSnapshot plans, and blocks the pods that name a responder which d does not have.
+func planSnapshot(d *Drainer, s Snapshot, policy Policy) Result {
 	r := Plan(s, policy, d.o.Now())
 	for i := range r.Nodes {
 		d.unknownHooks(&r.Nodes[i])
@@ -49,8 +50,8 @@ func (d *Drainer) planOf(s Snapshot, policy Policy) Result {
 
 // ProvePlan is [Drainer.Plan] with each eviction judged by the API server: it sends each one that the plan would send
 // now as a server-side dry run, which runs admission and stores nothing, and plans again with the answers. A pod whose
-// eviction is refused is then blocked, or waits, as in the drain, with the server's words; its share of a budget goes to
-// the others, which are judged in turn. Where an admission webhook does not support dry runs, the pod stays one that
+// eviction is refused is then blocked, or waits, as in the drain, with the server's words; its share of a budget goes
+// to the others, which are judged in turn. Where an admission webhook does not support dry runs, the pod stays one that
 // leaves, and its message says that this is not proven. At most 8 requests are under way.
 //
 // It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube, and the right to create
@@ -71,7 +72,7 @@ func (d *Drainer) ProvePlan(ctx context.Context, policy Policy, nodes ...string)
 	}
 	answers := map[types.UID]Answer{}
 	for {
-		r := d.planOf(s, policy)
+		r := planSnapshot(d, s, policy)
 		asked := unjudgedPods(&r, answers)
 		if len(asked) == 0 {
 			noteUnproven(&r, answers)
@@ -247,15 +248,15 @@ func (d *Drainer) comparePods(ctx context.Context, name string) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-end.C:
-			return d.stillMissing(ctx, name, missing)
+			return confirmMissing(ctx, d.o.Client, name, missing)
 		case <-ticker.C:
 		}
 	}
 }
 
-// stillMissing asks again: a pod that has gone meanwhile does not count.
-func (d *Drainer) stillMissing(ctx context.Context, name string, missing map[types.UID]PodRef) error {
-	live, err := d.o.Client.ListPods(ctx, name)
+// confirmMissing asks again: a pod that has gone meanwhile does not count.
+func confirmMissing(ctx context.Context, client Client, name string, missing map[types.UID]PodRef) error {
+	live, err := client.ListPods(ctx, name)
 	if err != nil {
 		return fmt.Errorf("comparing the cache with the server: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 func TestWebhookWithoutDryRunProvesNothing(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.UID = "u1"
-	answer := Answer{Verdict: verdictRejected, Code: http.StatusBadRequest, Message: `admission webhook "x" does not support dry run`}
+	answer := Answer{Verdict: verdictRejected, Code: http.StatusBadRequest,
+		Message: `admission webhook "x" does not support dry run`}
 	answers := map[types.UID]Answer{"u1": answer}
 	if refused := refusedOf([]*corev1.Pod{pod}, answers); len(refused) != 0 {
 		t.Errorf("got %v refused, want none", refused)

@@ -96,7 +96,7 @@ func newState(c *Cluster, leaving []*corev1.Pod) *state {
 	s := &state{Cluster: c}
 	byName := make(map[string]*nodeState, len(c.Nodes))
 	for _, node := range c.Nodes {
-		n := &nodeState{node: node, draining: slices.Contains(c.Draining, node.Name), free: allocatable(node)}
+		n := &nodeState{node: node, draining: slices.Contains(c.Draining, node.Name), free: allocatableOf(node)}
 		s.nodes = append(s.nodes, n)
 		byName[node.Name] = n
 	}
@@ -118,7 +118,7 @@ func hasFinished(pod *corev1.Pod) bool {
 }
 
 func (s *state) addPod(n *nodeState, pod *corev1.Pod) {
-	n.free.subtract(requestOf(pod))
+	n.free.subtractAmounts(requestOf(pod))
 	n.ports = append(n.ports, hostPortsOf(pod)...)
 	n.pods = append(n.pods, pod)
 	if len(requiredAntiAffinity(pod)) > 0 {
@@ -133,7 +133,7 @@ func (s *state) placePod(pod *corev1.Pod) Verdict {
 	why := map[string]int{}
 	var best *nodeState
 	for _, n := range s.nodes {
-		reasons := f.rejections(n)
+		reasons := f.rejectionsBy(n)
 		for _, reason := range reasons {
 			why[reason]++
 		}
@@ -142,7 +142,7 @@ func (s *state) placePod(pod *corev1.Pod) Verdict {
 		}
 	}
 	if best == nil {
-		v.Why = explain(len(s.nodes), why)
+		v.Why = explainCounts(len(s.nodes), why)
 		return v
 	}
 	v.Fits, v.Node = true, best.node.Name
@@ -154,8 +154,8 @@ func (s *state) placePod(pod *corev1.Pod) Verdict {
 	return v
 }
 
-// explain has the form of the scheduler's event FailedScheduling.
-func explain(nodes int, why map[string]int) string {
+// explainCounts has the form of the scheduler's event FailedScheduling.
+func explainCounts(nodes int, why map[string]int) string {
 	if nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
@@ -196,15 +196,15 @@ func (f *filter) noteUnchecked(what string, args ...any) {
 	}
 }
 
-// rejections are why a Node does not take the replacement: those of the first check that fails, in the order of the
+// rejectionsBy are why a Node does not take the replacement: those of the first check that fails, in the order of the
 // scheduler's plugins.
-func (f *filter) rejections(n *nodeState) []string {
+func (f *filter) rejectionsBy(n *nodeState) []string {
 	for _, check := range []func(*filter, *nodeState) string{checkNode, checkPorts} {
 		if reason := check(f, n); reason != "" {
 			return []string{reason}
 		}
 	}
-	if missing := f.request.exceed(n.free); len(missing) > 0 {
+	if missing := f.request.exceedFree(n.free); len(missing) > 0 {
 		return missing
 	}
 	for _, check := range []func(*filter, *nodeState) string{checkVolumes, checkSpread, checkAffinity} {

@@ -21,8 +21,10 @@ const zone = corev1.LabelTopologyZone
 
 // room makes a Node with two CPUs in a zone.
 func room(name, in string, changes ...func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zone: in, corev1.LabelHostname: name}}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("10")}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zone: in,
+		corev1.LabelHostname: name}}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+		corev1.ResourcePods: resource.MustParse("10")}
 	for _, change := range changes {
 		change(n)
 	}
@@ -31,7 +33,8 @@ func room(name, in string, changes ...func(*corev1.Node)) *corev1.Node {
 
 // asks makes a pod of the app "web" that asks for CPU.
 func asks(name, node, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name),
+		Labels: map[string]string{"app": "web"}}}
 	p.Spec.NodeName = node
 	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
@@ -44,7 +47,8 @@ func asks(name, node, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
 func spread(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key,
-			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				"app": "web"}}}}
 	}
 }
 
@@ -54,13 +58,16 @@ func withClaim(p *corev1.Pod) {
 }
 
 func withGenericVolume(p *corev1.Pod) {
-	p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("zonal")}}}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: ptr.To("zonal")}}}}}}
 }
 
 func volumeOn(requirement corev1.NodeSelectorRequirement) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{requirement}}}}}}}
+	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{requirement}}}}}}}
 }
 
 func in(key string, values ...string) corev1.NodeSelectorRequirement {
@@ -82,7 +89,10 @@ func TestReplace(t *testing.T) {
 			[]*corev1.Pod{asks("p", "n1", "1"), asks("q", "n1", "1"), asks("r", "n1", "1")},
 			[]string{"n2", "n2", "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) are being drained"}},
 		{"a higher priority is placed first", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "a")}},
-			[]*corev1.Pod{asks("p", "n1", "2"), asks("q", "n1", "2", func(p *corev1.Pod) { p.Spec.Priority = ptr.To(int32(9)) })},
+			[]*corev1.Pod{asks("p", "n1", "2"), asks("q", "n1", "2", func(p *corev1.Pod) {
+				p.Spec.Priority = ptr.To(
+					int32(9))
+			})},
 			[]string{"Insufficient cpu", "n2"}},
 		{"no Node at all", fit.Cluster{}, []*corev1.Pod{asks("p", "n1", "1")}, []string{"no nodes available"}},
 		{"an extended resource, two reasons of one Node", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "a")}},
@@ -90,8 +100,10 @@ func TestReplace(t *testing.T) {
 				p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("1")
 			})}, []string{"1 Insufficient cpu, 1 Insufficient example.com/gpu"}},
 		// The zone of the volume has no other Node, as in kubernetes/autoscaler issue 1576 and kubernetes issue 71265.
-		{"the volume is in the zone of the drained node", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "b")}, Claims: bound,
-			Volumes: map[string]*corev1.PersistentVolume{"pv-1": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{zone: "a"}}}}},
+		{"the volume is in the zone of the drained node", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "b")},
+			Claims: bound,
+			Volumes: map[string]*corev1.PersistentVolume{"pv-1": {ObjectMeta: metav1.ObjectMeta{
+				Labels: map[string]string{zone: "a"}}}}},
 			[]*corev1.Pod{asks("p", "n1", "1", withClaim)}, []string{"1 node(s) had no available volume zone"}},
 		// A local volume keeps its pod on the Node, as in kubernetes/autoscaler issue 6417.
 		{"the volume is on the drained node", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "a")}, Claims: bound,
@@ -101,9 +113,11 @@ func TestReplace(t *testing.T) {
 			Volumes: map[string]*corev1.PersistentVolume{"pv-1": volumeOn(in(zone, "a"))}},
 			[]*corev1.Pod{asks("p", "n1", "1", withClaim)}, []string{"n2"}},
 		{"a new volume where its class has none", fit.Cluster{Nodes: []*corev1.Node{drained, room("n2", "b")},
-			Classes: map[string]*storagev1.StorageClass{"zonal": {Provisioner: "example.com", AllowedTopologies: []corev1.TopologySelectorTerm{{
-				MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"a"}}}}}}}},
-			[]*corev1.Pod{asks("p", "n1", "1", withGenericVolume)}, []string{"didn't find available persistent volumes to bind"}},
+			Classes: map[string]*storagev1.StorageClass{"zonal": {Provisioner: "example.com",
+				AllowedTopologies: []corev1.TopologySelectorTerm{{
+					MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"a"}}}}}}}},
+			[]*corev1.Pod{asks("p", "n1", "1", withGenericVolume)}, []string{
+				"didn't find available persistent volumes to bind"}},
 		// The drained Node stays a domain of its own, though it takes no pod: kubernetes/autoscaler issue 8162 is about
 		// what changes when the machine is removed.
 		{"a spread over hosts counts the cordoned one", fit.Cluster{

@@ -18,10 +18,10 @@ func checkNode(f *filter, n *nodeState) string {
 		return "node(s) are being drained"
 	}
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	if n.node.Spec.Unschedulable && !tolerates(f.pod, cordon) {
+	if n.node.Spec.Unschedulable && !toleratesTaint(f.pod, cordon) {
 		return "node(s) were unschedulable"
 	}
-	if taint := untolerated(f.pod, n.node); taint != nil {
+	if taint := untoleratedTaint(f.pod, n.node); taint != nil {
 		return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 	}
 	if !matchesNodeAffinity(f.pod, n.node) {
@@ -30,20 +30,20 @@ func checkNode(f *filter, n *nodeState) string {
 	return ""
 }
 
-// untolerated is the first taint of a Node that keeps a pod away, or nil.
-func untolerated(pod *corev1.Pod, node *corev1.Node) *corev1.Taint {
+// untoleratedTaint is the first taint of a Node that keeps a pod away, or nil.
+func untoleratedTaint(pod *corev1.Pod, node *corev1.Node) *corev1.Taint {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(pod, *taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !toleratesTaint(pod, *taint) {
 			return taint
 		}
 	}
 	return nil
 }
 
-// tolerates follows the API, without the operators that compare numbers. It does not call the method of
+// toleratesTaint follows the API, without the operators that compare numbers. It does not call the method of
 // corev1.Toleration, whose signature has changed with k8s.io/api v0.35: a program at either version could not be built.
-func tolerates(pod *corev1.Pod, taint corev1.Taint) bool {
+func toleratesTaint(pod *corev1.Pod, taint corev1.Taint) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 			return false

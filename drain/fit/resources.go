@@ -31,28 +31,28 @@ func amountsOf(list corev1.ResourceList) amounts {
 	return a
 }
 
-func allocatable(node *corev1.Node) amounts { return amountsOf(node.Status.Allocatable) }
+func allocatableOf(node *corev1.Node) amounts { return amountsOf(node.Status.Allocatable) }
 
-func (a amounts) add(b amounts) {
+func (a amounts) addAmounts(b amounts) {
 	for name, amount := range b {
 		a[name] += amount
 	}
 }
 
-func (a amounts) subtract(b amounts) {
+func (a amounts) subtractAmounts(b amounts) {
 	for name, amount := range b {
 		a[name] -= amount
 	}
 }
 
-func (a amounts) raise(b amounts) {
+func (a amounts) raiseAmounts(b amounts) {
 	for name, amount := range b {
 		a[name] = max(a[name], amount)
 	}
 }
 
-// exceed says, in the scheduler's words, which amounts are more than what is free.
-func (a amounts) exceed(free amounts) []string {
+// exceedFree says, in the scheduler's words, which amounts are more than what is free.
+func (a amounts) exceedFree(free amounts) []string {
 	var reasons []string
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		switch {
@@ -71,26 +71,26 @@ func (a amounts) exceed(free amounts) []string {
 func requestOf(pod *corev1.Pod) amounts {
 	sum := amounts{}
 	for i := range pod.Spec.Containers {
-		sum.add(amountsOf(pod.Spec.Containers[i].Resources.Requests))
+		sum.addAmounts(amountsOf(pod.Spec.Containers[i].Resources.Requests))
 	}
 	sidecars, peak := amounts{}, amounts{}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		request := amountsOf(c.Resources.Requests)
 		if isSidecar(c) {
-			sum.add(request)
-			sidecars.add(request)
+			sum.addAmounts(request)
+			sidecars.addAmounts(request)
 			request = sidecars
 		} else {
-			request.add(sidecars)
+			request.addAmounts(sidecars)
 		}
-		peak.raise(request)
+		peak.raiseAmounts(request)
 	}
-	sum.raise(peak)
+	sum.raiseAmounts(peak)
 	if whole := pod.Spec.Resources; whole != nil {
 		maps.Copy(sum, amountsOf(whole.Requests))
 	}
-	sum.add(amountsOf(pod.Spec.Overhead))
+	sum.addAmounts(amountsOf(pod.Spec.Overhead))
 	sum[corev1.ResourcePods] = 1
 	return sum
 }
@@ -101,7 +101,7 @@ func isSidecar(c *corev1.Container) bool {
 
 // roomFor is the share of a Node's CPU and memory that is free after the request, for a choice as the scheduler's.
 func roomFor(request amounts, n *nodeState) float64 {
-	room, all := 0.0, allocatable(n.node)
+	room, all := 0.0, allocatableOf(n.node)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if all[name] > 0 {
 			room += float64(n.free[name]-request[name]) / float64(all[name])

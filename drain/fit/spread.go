@@ -81,17 +81,18 @@ func (f *filter) hasSpreadKeys(node *corev1.Node) bool {
 
 // isEligible reports whether the constraint counts the pods of a Node, by its inclusion policies.
 func (f *filter) isEligible(c *corev1.TopologySpreadConstraint, n *nodeState) bool {
-	if p := c.NodeAffinityPolicy; (p == nil || *p == corev1.NodeInclusionPolicyHonor) && !matchesNodeAffinity(f.pod, n.node) {
+	if p := c.NodeAffinityPolicy; (p == nil || *p == corev1.NodeInclusionPolicyHonor) && !matchesNodeAffinity(
+		f.pod, n.node) {
 		return false
 	}
 	if p := c.NodeTaintsPolicy; p == nil || *p != corev1.NodeInclusionPolicyHonor {
 		return true
 	}
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	if (n.draining || n.node.Spec.Unschedulable) && !tolerates(f.pod, cordon) {
+	if (n.draining || n.node.Spec.Unschedulable) && !toleratesTaint(f.pod, cordon) {
 		return false
 	}
-	return untolerated(f.pod, n.node) == nil
+	return untoleratedTaint(f.pod, n.node) == nil
 }
 
 // countMatching counts the pods of a namespace that do not end. An empty selector counts none, as in the scheduler.

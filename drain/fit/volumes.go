@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A volumeNeed is what a volume of the replacement asks of a Node: to match a PersistentVolume, or the topologies of the
-// class that will provision one.
+// A volumeNeed is what a volume of the replacement asks of a Node: to match a PersistentVolume, or the topologies of
+// the class that will provision one.
 type volumeNeed struct {
 	volume *corev1.PersistentVolume
 	class  *storagev1.StorageClass

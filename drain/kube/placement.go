@@ -24,8 +24,8 @@ import (
 const reasonNowhereToGo drain.Reason = "NowhereToGo"
 
 // EstimateFit says which of the pods that a plan has leave would find no Node for their replacement, by an estimate of
-// [fit.Replace] for all of them together. A finding has the Reason NowhereToGo, and blocks nothing: a cluster autoscaler
-// may add Nodes. Pods without a controller have no replacement, and neither have those that are left to finish.
+// [fit.Replace] for all of them together. A finding has the Reason NowhereToGo, and blocks nothing: a cluster
+// autoscaler may add Nodes. Pods without a controller have no replacement, and neither have those that are left to finish.
 //
 // The Nodes and pods are those of view, which must show the whole cluster and keep what a scheduler looks at: that of a
 // [Cache] with [CacheOptions].Placement over [NewFactory], or over informers without a transform. Where a pod has a
@@ -42,7 +42,8 @@ func EstimateFit(
 		return nil, err
 	}
 	c := fit.Cluster{Nodes: view.Nodes()}
-	if len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n *corev1.Node) bool { return len(n.Status.Allocatable) > 0 }) {
+	tellsRoom := func(n *corev1.Node) bool { return len(n.Status.Allocatable) > 0 }
+	if len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, tellsRoom) {
 		return nil, fmt.Errorf("drain/kube.EstimateFit: no Node of the view has status.allocatable: set "+
 			"CacheOptions.Placement, or keep what a scheduler looks at in the transform of the informers: %w", drain.ErrOption)
 	}
@@ -175,7 +176,8 @@ func keepPlacement(obj any, annotations []string) (any, error) {
 	case *corev1.Pod:
 		pod := slim.(*corev1.Pod)
 		pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = o.Spec.NodeSelector, o.Spec.TopologySpreadConstraints
-		pod.Spec.Overhead, pod.Spec.Resources, pod.Spec.ResourceClaims = o.Spec.Overhead, o.Spec.Resources, o.Spec.ResourceClaims
+		pod.Spec.Overhead, pod.Spec.Resources = o.Spec.Overhead, o.Spec.Resources
+		pod.Spec.ResourceClaims = o.Spec.ResourceClaims
 		pod.Spec.Affinity = o.Spec.Affinity
 		pod.Spec.Containers = keepRequests(pod.Spec.Containers, o.Spec.Containers)
 		pod.Spec.InitContainers = keepRequests(pod.Spec.InitContainers, o.Spec.InitContainers)

@@ -41,14 +41,21 @@ func TestPlacementKeepsWhatTheEstimateReads(t *testing.T) {
 		"Insufficient cp":        func(p *corev1.Pod) { p.Spec.Overhead = request("2").Requests },
 		"node affinity/selector": func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} },
 		"topology spread constraints": func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: app}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: app}}
 		},
 		"didn't match pod affinity": func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: app}}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone",
+					LabelSelector: app}}}}
 		},
-		"free ports for the requested": func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} },
+		"free ports for the requested": func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{
+				HostPort: 80}}
+		},
 		"free ports for the requested ": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Ports: []corev1.ContainerPort{{HostPort: 80}}}}
+			p.Spec.InitContainers = []corev1.Container{{Name: "sidecar",
+				RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Ports: []corev1.ContainerPort{{HostPort: 80}}}}
 		},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "u", Labels: app.MatchLabels}}
@@ -73,7 +80,7 @@ func TestPlacementKeepsWhatTheEstimateReads(t *testing.T) {
 
 func kept[T any](t *testing.T, obj T) T {
 	t.Helper()
-	slim, err := kube.KeepPlacement(obj)
+	slim, err := kube.KeepPlacement(obj, nil)
 	must(t, err)
 	return slim.(T)
 }

@@ -204,7 +204,7 @@ func TestDryRunsOfKubectl(t *testing.T) {
 	})
 	plan := w.drain(t, "plan", n1)
 	plan.ends(t, exitBlocked)
-	plan.says(t, "2 pods can't leave until somebody acts", "AdmissionDenied: admission refused (", "frozen by the test")
+	plan.says(t, "2 pods can't leave", "AdmissionDenied: admission refused (", "frozen by the test")
 	unproven := w.drain(t, "plan", n1, "--unproven")
 	unproven.ends(t, exitDone)
 	w.asFound(t, n1, false)

@@ -31,7 +31,9 @@ func (c *cluster) judgeCordons(ctx context.Context, names []string) error {
 
 // makePlan plans the drain. Unless it is a dry run of the client alone, the API server judges each eviction, and with
 // kubectl's dry run of the server also each cordon.
-func (c *cluster) makePlan(ctx context.Context, p drain.Policy, dry settings.DryRun, names []string) (drain.Result, error) {
+func (c *cluster) makePlan(
+	ctx context.Context, p drain.Policy, dry settings.DryRun, names []string,
+) (drain.Result, error) {
 	if dry == settings.DryRunClient {
 		return c.drainer.Plan(ctx, p, names...)
 	}

@@ -38,8 +38,8 @@ func (p Plan) misfitLines() []string {
 	if len(p.Misfits) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("No node can take the replacement of %s, by an estimate; the drain doesn't wait for that:",
-		count(len(p.Misfits), "pod"))}
+	pods := count(len(p.Misfits), "pod")
+	lines := []string{"No node can take the replacement of " + pods + ", by an estimate; the drain doesn't wait for that:"}
 	for _, f := range p.Misfits {
 		lines = append(lines, fmt.Sprintf("  %s on %s: %s", f.PodRef, f.Node, reason(f.Reason, nil, f.Message)))
 	}
