@@ -14,7 +14,7 @@ import (
 )
 
 // Two pods leave a Node, and there is room for one.
-func ExampleReplace() {
+func ExamplePlaceReplacements() {
 	node := func(name string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
@@ -28,7 +28,7 @@ func ExampleReplace() {
 		}}
 	}
 	cluster := fit.Cluster{Nodes: []*corev1.Node{node("node-1"), node("node-2")}, Draining: []string{"node-1"}}
-	for _, v := range fit.Replace(cluster, []*corev1.Pod{pod("cart-0"), pod("cart-1")}) {
+	for _, v := range fit.PlaceReplacements(cluster, []*corev1.Pod{pod("cart-0"), pod("cart-1")}) {
 		fmt.Printf("fits: %t, node: %q, why: %q\n", v.Fits, v.Node, v.Why)
 	}
 	// Output:

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Cluster is what [Replace] knows of a cluster. A nil map means that nothing is known of these objects.
+// A Cluster is what [PlaceReplacements] knows of a cluster. A nil map means that nothing is known of these objects.
 type Cluster struct {
 	// Nodes are all Nodes, also those that are drained.
 	Nodes []*corev1.Node
@@ -44,10 +44,10 @@ type Verdict struct {
 	Unchecked string
 }
 
-// Replace estimates, for each of the pods that leave, whether its replacement finds a Node when all of them have left.
-// The verdicts are in the order of leaving. Replacements of a higher priority are placed first, as the scheduler does;
+// PlaceReplacements estimates, for each of the pods that leave, whether its replacement finds a Node when all of
+// them have left. The verdicts are in the order of leaving. Replacements of a higher priority are placed first, as the scheduler does;
 // those of the same priority in the order that is given.
-func Replace(c Cluster, leaving []*corev1.Pod) []Verdict {
+func PlaceReplacements(c Cluster, leaving []*corev1.Pod) []Verdict {
 	s := newState(&c, leaving)
 	order := make([]int, len(leaving))
 	for i := range order {

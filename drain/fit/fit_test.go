@@ -75,7 +75,7 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 }
 
 // Each case has the Node n1, which is drained, and others.
-func TestReplace(t *testing.T) {
+func TestPlaceReplacements(t *testing.T) {
 	bound := map[types.NamespacedName]*corev1.PersistentVolumeClaim{{Namespace: "shop", Name: "data"}: {
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}}
 	drained := room("n1", "a")
@@ -138,7 +138,7 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cluster.Draining = []string{"n1"}
-			for i, v := range fit.Replace(c.cluster, c.leaving) {
+			for i, v := range fit.PlaceReplacements(c.cluster, c.leaving) {
 				if v.Fits != (v.Node != "") || v.Fits && v.Node != c.want[i] || !v.Fits && !strings.Contains(v.Why, c.want[i]) {
 					t.Errorf("pod %s: got %+v, want %q", c.leaving[i].Name, v, c.want[i])
 				}
@@ -166,7 +166,7 @@ func TestUnknownIsNotHeldAgainstAPod(t *testing.T) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		},
 	} {
-		if v := fit.Replace(c, []*corev1.Pod{asks("p", "n1", "1", change)})[0]; !v.Fits || v.Unchecked != want {
+		if v := fit.PlaceReplacements(c, []*corev1.Pod{asks("p", "n1", "1", change)})[0]; !v.Fits || v.Unchecked != want {
 			t.Errorf("got %+v, want a Node and %q", v, want)
 		}
 	}

@@ -52,7 +52,7 @@ func TestEstimateAgreesWithTheScheduler(t *testing.T) {
 	r.create(ctx, t, admin)
 	agreed, misfits := 0, 0
 	for i, pod := range r.incoming {
-		v := fit.Replace(r.cluster, []*corev1.Pod{pod})[0]
+		v := fit.PlaceReplacements(r.cluster, []*corev1.Pod{pod})[0]
 		node, why := decided(ctx, t, admin, pod)
 		if !v.Fits {
 			misfits++
@@ -83,7 +83,7 @@ func allows(c fit.Cluster, pod *corev1.Pod, node string) bool {
 			c.Draining = append(c.Draining, n.Name)
 		}
 	}
-	return fit.Replace(c, []*corev1.Pod{pod})[0].Fits
+	return fit.PlaceReplacements(c, []*corev1.Pod{pod})[0].Fits
 }
 
 // sameReasons compares what both say of the Nodes; which taint it is the newer schedulers do not say.

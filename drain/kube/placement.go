@@ -24,8 +24,9 @@ import (
 const reasonNowhereToGo drain.Reason = "NowhereToGo"
 
 // EstimateFit says which of the pods that a plan has leave would find no Node for their replacement, by an estimate of
-// [fit.Replace] for all of them together. A finding has the Reason NowhereToGo, and blocks nothing: a cluster
-// autoscaler may add Nodes. Pods without a controller have no replacement, and neither have those that are left to finish.
+// [fit.PlaceReplacements] for all of them together. A finding has the Reason NowhereToGo, and blocks nothing: a cluster
+// autoscaler may add Nodes. Pods without a controller have no replacement, and neither have those that are left to
+// finish.
 //
 // The Nodes and pods are those of view, which must show the whole cluster and keep what a scheduler looks at: that of a
 // [Cache] with [CacheOptions].Placement over [NewFactory], or over informers without a transform. Where a pod has a
@@ -80,7 +81,7 @@ func EstimateFit(
 		return nil, fmt.Errorf("estimating where replacements fit: %w", err)
 	}
 	var findings []drain.Finding
-	for i, v := range fit.Replace(c, leaving) {
+	for i, v := range fit.PlaceReplacements(c, leaving) {
 		if !v.Fits {
 			pod := leaving[i]
 			findings = append(findings, drain.Finding{

@@ -71,7 +71,7 @@ func TestPlacementKeepsWhatTheEstimateReads(t *testing.T) {
 			c.Nodes = append(c.Nodes, kept(t, placementNode(node)))
 		}
 		c.Pods = []*corev1.Pod{kept(t, taken), kept(t, other)}
-		v := fit.Replace(c, []*corev1.Pod{kept(t, pod)})[0]
+		v := fit.PlaceReplacements(c, []*corev1.Pod{kept(t, pod)})[0]
 		if v.Fits || !strings.Contains(v.Why, strings.TrimSpace(want)) {
 			t.Errorf("got %+v, want %q", v, want)
 		}

@@ -176,8 +176,8 @@ func planCommand(a *app) *cobra.Command {
 	c.Flags().BoolVar(&unproven, "unproven", false,
 		"don't ask the API server about the evictions: admission may refuse what the plan lets go")
 	c.Use, c.Short = "plan NODE... | --selector SELECTOR", "Say what a drain would do with each pod and why, and do nothing"
-	c.Long = "Say what a drain would do with each pod and why, and do nothing. The API server judges each eviction in a\n" +
-		"dry run, so that the plan knows what admission refuses.\n\n" +
+	c.Long = "Say what a drain would do with each pod and why, and do nothing. The API server judges each eviction in\n" +
+		"a dry run, so that the plan knows what admission refuses.\n\n" +
 		"The plan is for all the nodes together, with the decisions that the drain itself would take now. A round is the time in which evicted\n" +
 		"pods are replaced, so that their budget allows the next ones.\n\n" + exitCodes
 	return c
