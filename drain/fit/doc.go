@@ -4,8 +4,8 @@
 // Package fit estimates whether the pods that leave a node find a place on another one.
 //
 // [PlaceReplacements] takes the pods that leave, in the order of the plan, and looks for a Node for the replacement of
-// each, as kube-scheduler with its default plugins would. A replacement that has found a place uses it up, so that ten pods do
-// not all fit into the room for one. The messages have the words of the scheduler's own event FailedScheduling.
+// each, as kube-scheduler with its default plugins would. A replacement that has found a place uses it up, so that ten
+// pods do not all fit into the room for one. The messages have the words of the scheduler's own event FailedScheduling.
 //
 // It looks at taints and cordons, nodeSelector and required node affinity, resource requests (extended resources and
 // the number of pods included) against what is allocatable, host ports, the node affinity, the zone and the allowed

@@ -45,8 +45,8 @@ type Verdict struct {
 }
 
 // PlaceReplacements estimates, for each of the pods that leave, whether its replacement finds a Node when all of
-// them have left. The verdicts are in the order of leaving. Replacements of a higher priority are placed first, as the scheduler does;
-// those of the same priority in the order that is given.
+// them have left. The verdicts are in the order of leaving. Replacements of a higher priority are placed first, as
+// the scheduler does; those of the same priority in the order that is given.
 func PlaceReplacements(c Cluster, leaving []*corev1.Pod) []Verdict {
 	s := newState(&c, leaving)
 	order := make([]int, len(leaving))
