@@ -20,6 +20,7 @@ import (
 	drain "github.com/belayproject/belay/drain"
 	drain_draintest_operators "github.com/belayproject/belay/drain/draintest/operators"
 	drain_evictionrequest "github.com/belayproject/belay/drain/evictionrequest"
+	drain_fit "github.com/belayproject/belay/drain/fit"
 	drain_kube "github.com/belayproject/belay/drain/kube"
 	drain_maintenance "github.com/belayproject/belay/drain/maintenance"
 	drain_v1alpha1 "github.com/belayproject/belay/drain/v1alpha1"
@@ -143,8 +144,10 @@ func libraryTable() badinput.Table {
 			{"drain/evictionrequest.IsServed", drain_evictionrequest.IsServed, []string{"ctx", "client"}},
 			{"drain/evictionrequest.NewController", drain_evictionrequest.NewController, []string{"o"}},
 			{"drain/evictionrequest.NewResponder", drain_evictionrequest.NewResponder, []string{"o"}},
+			{"drain/fit.PlaceReplacements", drain_fit.PlaceReplacements, []string{"c", "leaving"}},
 			{"drain/kube.CacheOptionsFor", drain_kube.CacheOptionsFor, []string{"policies"}},
 			{"drain/kube.DrainNode", drain_kube.DrainNode, []string{"ctx", "config", "name", "o"}},
+			{"drain/kube.EstimateFit", drain_kube.EstimateFit, []string{"ctx", "client", "view", "plan"}},
 			{"drain/kube.NewAnnotationResponder", drain_kube.NewAnnotationResponder, []string{"client", "pods", "o"}},
 			{"drain/kube.NewCache", drain_kube.NewCache, []string{"factory", "o"}},
 			{"drain/kube.NewCacheFromInformers", drain_kube.NewCacheFromInformers, []string{"client", "from", "o"}},
@@ -536,6 +539,7 @@ func libraryTable() badinput.Table {
 				"Forget":           []string{"ctx", "holder"},
 				"Plan":             []string{"ctx", "policy", "nodes"},
 				"Preflight":        []string{"ctx", "policy", "nodes"},
+				"ProvePlan":        []string{"ctx", "policy", "nodes"},
 				"Reconcile":        []string{"ctx", "node"},
 				"ReconcileRequest": []string{"ctx", "r"},
 				"ReconcileSet":     []string{"ctx", "s"},
@@ -618,6 +622,7 @@ func libraryTable() badinput.Table {
 				"Forget":           []string{"ctx", "holder"},
 				"Plan":             []string{"ctx", "policy", "nodes"},
 				"Preflight":        []string{"ctx", "policy", "nodes"},
+				"ProvePlan":        []string{"ctx", "policy", "nodes"},
 				"Reconcile":        []string{"ctx", "node"},
 				"ReconcileRequest": []string{"ctx", "r"},
 				"ReconcileSet":     []string{"ctx", "s"},

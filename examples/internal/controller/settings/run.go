@@ -32,7 +32,8 @@ type FlagError = drainsettings.FlagError
 
 // Drains is what the controller is told of drains.
 type Drains struct {
-	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past what is in the way.
+	// PolicyFile, if any, says how pods are treated by a drain, ForcedFile how when a rollout's policy is to go on past
+	// what is in the way.
 	PolicyFile, ForcedFile string
 	// Evictions is how many a second may start.
 	Evictions float64

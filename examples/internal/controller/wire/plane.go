@@ -161,7 +161,7 @@ func (p *Plane) drains() error {
 	if err := errors.Join(scheme.AddToScheme(p.scheme), v1alpha1.AddToScheme(p.scheme)); err != nil {
 		return err
 	}
-	responders, err := p.responders()
+	responders, err := newResponders(p)
 	if err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func (p *Plane) drains() error {
 	return err
 }
 
-// responders are those of the program, and the one that waits for the eviction responders of pods.
-func (p *Plane) responders() (map[string]drain.Responder, error) {
+// newResponders makes those of the program, and the one that waits for the eviction responders of pods.
+func newResponders(p *Plane) (map[string]drain.Responder, error) {
 	requester, err := drainkube.NewEvictionRequester(p.config, nil, drainkube.Options{})
 	if err != nil {
 		return nil, err
