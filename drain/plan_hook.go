@@ -54,7 +54,7 @@ func addHookNote(n *nodePass, w *podWork) {
 	if !asked || !w.behavior.found || w.Action == Skip || w.Action == Hook {
 		return
 	}
-	note := ""
+	var note string
 	switch {
 	case state.Progress == HookDeclined:
 		note = fmt.Sprintf("responder %q has declined: %s", state.Responder, state.Message)

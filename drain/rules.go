@@ -194,14 +194,8 @@ const (
 
 // matchVolumes looks for a volume of one of the kinds, and for a claim of one of the classes.
 func matchVolumes(m *ruleMatch, r *planRule, n *nodePass, pod *corev1.Pod) {
-	kind, class := len(r.Volumes) == 0, len(r.StorageClasses) == 0
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		kind = kind || v.EmptyDir != nil && slices.Contains(r.Volumes, volumeEmptyDir) ||
-			v.HostPath != nil && slices.Contains(r.Volumes, volumeHostPath)
-	}
 	claims := claimsOf(pod)
-	kind = kind || len(claims) > 0 && slices.Contains(r.Volumes, volumeClaim)
+	kind, class := hasVolumeKind(r.Volumes, pod, claims), len(r.StorageClasses) == 0
 	local := !kind && slices.Contains(r.Volumes, volumeLocal)
 	for _, name := range claims {
 		if class && (kind || !local) {
@@ -217,6 +211,17 @@ func matchVolumes(m *ruleMatch, r *planRule, n *nodePass, pod *corev1.Pod) {
 		class = class || slices.Contains(r.StorageClasses, classOf(claim, volume))
 	}
 	m.matches = kind && class
+}
+
+// hasVolumeKind reports whether the pod alone shows a volume of one of the kinds. No kinds are any.
+func hasVolumeKind(kinds []string, pod *corev1.Pod, claims []string) bool {
+	if len(kinds) == 0 || len(claims) > 0 && slices.Contains(kinds, volumeClaim) {
+		return true
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.EmptyDir != nil && slices.Contains(kinds, volumeEmptyDir) ||
+			v.HostPath != nil && slices.Contains(kinds, volumeHostPath)
+	})
 }
 
 // classOf is the name of a claim's StorageClass; "" is a claim without one.

@@ -152,7 +152,7 @@ func TestWhatIsNotKnownMovesNoPod(t *testing.T) {
 
 // R-DR-13: Block keeps a pod, says which rule and why, until its deadline, and a later step takes the pod all the same.
 func TestBlockKeepsAPodUntilTheDeadline(t *testing.T) {
-	why := func(p *corev1.Pod) (bool, string) { return true, "holds lease 7" }
+	why := func(*corev1.Pod) (bool, string) { return true, "holds lease 7" }
 	c := newPlanCase(planPod("web"))
 	c.policy.Rules = []drain.Rule{{
 		Name: "leases", PodMatch: drain.PodMatch{Filter: why}, Behavior: drain.BehaviorBlock, Deadline: time.Hour,

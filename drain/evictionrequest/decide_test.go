@@ -105,6 +105,11 @@ func checkChange(from, to evictionapi.EvictionStatus, now time.Time) error {
 	if isFinal(from.Conditions) && !isFinal(to.Conditions) {
 		return errors.New("a final condition was reverted")
 	}
+	return checkStates(from, to, now)
+}
+
+// checkStates holds the rules of how the state of a responder may change.
+func checkStates(from, to evictionapi.EvictionStatus, now time.Time) error {
 	old := newTurn(from)
 	for _, r := range newTurn(to).targets {
 		i := slices.IndexFunc(old.targets, func(o evictionapi.TargetResponder) bool { return o.Name == r.Name })

@@ -48,8 +48,31 @@ func EstimateFit(
 		return nil, fmt.Errorf("drain/kube.EstimateFit: no Node of the view has status.allocatable: set "+
 			"CacheOptions.Placement, or keep what a scheduler looks at in the transform of the informers: %w", drain.ErrOption)
 	}
-	var leaving []*corev1.Pod
-	var nodes []string // of leaving
+	leaving, nodes := addPods(&c, view, plan)
+	if len(leaving) == 0 {
+		return nil, nil
+	}
+	listVolumes(ctx, client, &c, leaving)
+	listNamespaces(ctx, client, &c, slices.Concat(leaving, c.Pods))
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("estimating where replacements fit: %w", err)
+	}
+	var findings []drain.Finding
+	for i, v := range fit.PlaceReplacements(c, leaving) {
+		if !v.Fits {
+			pod := leaving[i]
+			findings = append(findings, drain.Finding{
+				Node: nodes[i], PodRef: drain.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+				Reason: reasonNowhereToGo, Message: "no node can take its replacement: " + v.Why,
+			})
+		}
+	}
+	return findings, nil
+}
+
+// addPods adds to a cluster the Nodes that are drained and the pods that stay. It returns the pods of which a
+// replacement is made, and the names of their Nodes.
+func addPods(c *fit.Cluster, view drain.Cache, plan drain.Result) (leaving []*corev1.Pod, nodes []string) {
 	gone := map[types.UID]bool{}
 	for i := range plan.Nodes {
 		n := &plan.Nodes[i]
@@ -75,22 +98,7 @@ func EstimateFit(
 			}
 		}
 	}
-	listVolumes(ctx, client, &c, leaving)
-	listNamespaces(ctx, client, &c, slices.Concat(leaving, c.Pods))
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("estimating where replacements fit: %w", err)
-	}
-	var findings []drain.Finding
-	for i, v := range fit.PlaceReplacements(c, leaving) {
-		if !v.Fits {
-			pod := leaving[i]
-			findings = append(findings, drain.Finding{
-				Node: nodes[i], PodRef: drain.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-				Reason: reasonNowhereToGo, Message: "no node can take its replacement: " + v.Why,
-			})
-		}
-	}
-	return findings, nil
+	return leaving, nodes
 }
 
 // isReplaced reports whether a controller makes another pod when this one leaves, and has not done so yet.

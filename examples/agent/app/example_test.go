@@ -63,7 +63,7 @@ type lines struct{}
 
 func (lines) Decode(key string, o configsync.Object) (*app.Config, lkg.Limits, error) {
 	c := &app.Config{}
-	for line := range strings.Lines(string(o.Data[key])) {
+	for line := range strings.Lines(o.Data[key]) {
 		if _, err := fmt.Sscanf(line, "pods: %d", &c.MaxPods); err != nil {
 			return nil, lkg.Limits{}, fmt.Errorf("%s: want lines such as \"pods: 110\"", key)
 		}

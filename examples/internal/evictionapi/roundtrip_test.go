@@ -27,7 +27,7 @@ func fillFields(v reflect.Value, next *int64) {
 		*at = metav1.Unix(*next, 0)
 		return
 	case *metav1.FieldsV1:
-		at.Raw = []byte(`{"f:spec":{}}`)
+		at.SetRawString(`{"f:spec":{}}`)
 		return
 	case *metav1.TypeMeta:
 		return
