@@ -127,6 +127,11 @@ func publishWaiting(ctx context.Context, p *pass, mode Mode) error {
 	return err
 }
 
+// isPlanned reports whether a window is to come on a node that has no holder.
+func isPlanned(p *pass) bool {
+	return !p.mark.held() && !planWindows(p.r.Policy.Windows).openFrom(p.now).IsZero()
+}
+
 // isSilent reports whether the conditions of a node that waits for its turn in a set are to say so, and do not.
 func isSilent(d *Drainer, name string) bool {
 	node := d.registry.newest(d.o.Cache, name)

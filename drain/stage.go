@@ -56,7 +56,7 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 		if hooks != nil {
 			p.ask(firstFallback)
 		}
-		if p.st.Reason == WindowClosed && !p.mark.held() {
+		if p.st.Reason == WindowClosed && isPlanned(p) {
 			_, err := publishPlanned(ctx, p, WindowClosed, p.st.Message)
 			return false, errors.Join(hooks, err)
 		}
@@ -208,7 +208,7 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	hooks := p.recall(ctx)
-	if !p.mark.held() {
+	if isPlanned(p) {
 		_, err := publishPlanned(ctx, p, WindowClosed, p.st.Message)
 		return true, errors.Join(hooks, err)
 	}

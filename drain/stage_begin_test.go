@@ -152,7 +152,7 @@ func TestWindowThatClosesMidDrain(t *testing.T) {
 					s.Errorf("cordoned while the window is closed: got %v with %s", got, treatment)
 				}
 				if treatment == drain.UndoCordon {
-					s.clean("n1")
+					s.onlyPlanned()
 				}
 				var st drain.SetStatus
 				for len(last) > 0 {

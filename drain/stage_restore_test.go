@@ -168,19 +168,19 @@ func restoreWindow(t *testing.T, test func(s *stageTest, r drain.Request, a *sta
 
 func restoreClosed(st drain.Status) bool { return st.Reason == drain.WindowClosed }
 
-// R-DR-12, R-DR-15, R-DR-09: a window that closes and gives the node back takes everything back: cordon, mark, conditions, and what
-// responders were asked; with the next window all of it begins anew.
+// R-DR-12, R-DR-15, R-DR-09: a window that closes and gives the node back takes everything back: cordon, mark, and what responders
+// were asked; of the conditions one says that its maintenance is planned; with the next window all of it begins anew.
 func TestWindowThatGivesTheNodeBackTakesEverythingBack(t *testing.T) {
 	restoreWindow(t, func(s *stageTest, r drain.Request, a *stageResponder) {
 		s.wants(s.until(r, 10*time.Second, "a closed window", restoreClosed), drain.Pending, drain.WindowClosed, "")
-		s.clean("n1")
+		s.onlyPlanned()
 		if !slices.Equal(a.cancelled, a.asked[:1]) {
 			s.Errorf("taken back: got %v, want %v once", a.cancelled, a.asked[:1])
 		}
 		asked := len(a.asked)
 		s.sleep(10 * time.Minute)
 		s.wants(s.pass(r), drain.Pending, drain.WindowClosed, "")
-		s.clean("n1")
+		s.onlyPlanned()
 		if len(a.asked) != asked || len(a.cancelled) != 1 {
 			s.Errorf("while the window is closed: got %d questions and %d taken back, want none more", len(a.asked)-asked, len(a.cancelled))
 		}
@@ -214,6 +214,6 @@ func TestWindowThatClosesTriesAgainToTakeHooksBack(t *testing.T) {
 		if !slices.Equal(a.cancelled, a.asked[:1]) {
 			s.Errorf("taken back: got %v, want %v once", a.cancelled, a.asked[:1])
 		}
-		s.clean("n1")
+		s.onlyPlanned()
 	})
 }

@@ -133,6 +133,17 @@ func (s *stageTest) evictions() []draintest.Call { return s.c.Log(draintest.Evic
 // clean fails the test if anything of ours is left on a node, or it is cordoned. R-DR-09.
 func (s *stageTest) clean(name string) {
 	s.Helper()
+	s.unmarked(name)
+	for _, c := range s.c.LiveNode(name).Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			s.Errorf("node %q: got condition %s, want only Ready", name, c.Type)
+		}
+	}
+}
+
+// unmarked checks that a node carries no mark, cordon or taint.
+func (s *stageTest) unmarked(name string) {
+	s.Helper()
 	n := s.c.LiveNode(name)
 	if n.Spec.Unschedulable {
 		s.Errorf("node %q: got it cordoned, want it schedulable", name)
@@ -143,11 +154,13 @@ func (s *stageTest) clean(name string) {
 	if len(n.Spec.Taints) > 0 {
 		s.Errorf("node %q: got taints %v, want none", name, n.Spec.Taints)
 	}
-	for _, c := range n.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			s.Errorf("node %q: got condition %s, want only Ready", name, c.Type)
-		}
-	}
+}
+
+// onlyPlanned checks that n1 carries nothing of a drain but that its maintenance is planned.
+func (s *stageTest) onlyPlanned() {
+	s.Helper()
+	s.unmarked("n1")
+	s.conditions("DrainInProgress=False Drained=False MaintenancePlanned=True MaintenanceInProgress=False")
 }
 
 // accepted are the evictions that were accepted.
