@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // MarkAnnotation holds, on a Node, who has cordoned it, why, since when, and what it was before: JSON, written only together with
@@ -74,11 +76,11 @@ func markOf(node *corev1.Node) (mark, error) {
 }
 
 // HoldersOf returns the holders that a Node's mark names, in its order: those that have cordoned it, and those that
-// watch it after its return. No Node, and one without a mark, have none. An error says that the mark is not what a
-// drain writes.
+// watch it after its return. A Node without a mark has none. An error says that the mark is not what a drain
+// writes, or that node is nil.
 func HoldersOf(node *corev1.Node) ([]string, error) {
-	if node == nil {
-		return nil, nil
+	if err := option.CheckRequired("drain.HoldersOf", "node", node, "see Cache.Node"); err != nil {
+		return nil, err
 	}
 	m, err := markOf(node)
 	if err != nil {

@@ -129,6 +129,9 @@ func (c dynamicClient) List(ctx context.Context) ([]v1alpha1.NodeMaintenance, er
 
 // SetFinalizers is as in [Client].
 func (c dynamicClient) SetFinalizers(ctx context.Context, o *v1alpha1.NodeMaintenance, finalizers []string) error {
+	if err := option.CheckRequired("drain/maintenance.Client.SetFinalizers", "o", o, "see Get"); err != nil {
+		return err
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": o.UID, "resourceVersion": o.ResourceVersion, "finalizers": finalizers,
 	}})
@@ -140,6 +143,9 @@ func (c dynamicClient) SetFinalizers(ctx context.Context, o *v1alpha1.NodeMainte
 
 // SetStatus is as in [Client].
 func (c dynamicClient) SetStatus(ctx context.Context, o *v1alpha1.NodeMaintenance) error {
+	if err := option.CheckRequired("drain/maintenance.Client.SetStatus", "o", o, "see Get"); err != nil {
+		return err
+	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.UID}, {"op": "add", "path": "/status", "value": o.Status},
 	})
@@ -160,6 +166,9 @@ func (c dynamicClient) patchObject(
 
 // Watch is as in [Client].
 func (c dynamicClient) Watch(ctx context.Context, changed func(name string)) error {
+	if err := option.CheckRequired("drain/maintenance.Client.Watch", "changed", changed, "give a function"); err != nil {
+		return err
+	}
 	informer := watch.NewInformer(c.client, v1alpha1.NodeMaintenancesResource, metav1.NamespaceAll, cache.Indexers{}, nil)
 	tell := func(obj any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {

@@ -92,6 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (requeueAfter t
 		o = unreadable.object
 	case err != nil:
 		return 0, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
+	case o == nil:
+		return 0, fmt.Errorf("reading NodeMaintenance %q: the Client returned neither an object nor an error", name)
 	}
 	if err := r.o.Cache.Check(); err != nil {
 		return soon, fmt.Errorf("reconciling NodeMaintenance %q: %w", name, err)

@@ -51,7 +51,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			queue.AddAfter(name, quiet)
 		}
 	})
-	defer unwatchNodes()
+	if unwatchNodes != nil {
+		defer unwatchNodes()
+	}
 	var wg sync.WaitGroup
 	var watching error
 	wg.Go(func() {
