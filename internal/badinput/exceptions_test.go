@@ -21,6 +21,7 @@ func allowedResults() map[string]string {
 		"drain/kube.NewClient().Evict: nil argument 3":                 "nil is the grace period of the pod",
 		"drain/kube.Drainer.Run: nil report":                           "nil is no report",
 		"drain/kube.NewClientForConfig: nil httpClient":                "nil is a client of the config",
+		"drain/kube.NewEvictionRequester: nil httpClient":              "nil is a client of the config",
 		"drain/kube.Transform: nil obj":                                "what is no object stays as it is",
 		"drain/kube.Transform: zero":                                   "what is no object stays as it is",
 		"identity.Lead: nil work":                                      "nil keeps the Lease until the context ends",
