@@ -37,14 +37,11 @@ func TestDrainAsksTheController(t *testing.T) {
 			spec["nodeName"] = node
 		})
 	}
-	wanted := func(name string, mode drain.Mode) drain.Request {
-		return drain.Request{
+	pass := func(name string, mode drain.Mode) drain.Status {
+		st, _, err := d.ReconcileRequest(t.Context(), drain.Request{
 			Node: b.namespace + "-" + name, Holder: "test", Maintenance: "m1", Mode: mode,
 			Policy: drain.Policy{Unmanaged: drain.EvictPods},
-		}
-	}
-	pass := func(name string, mode drain.Mode) drain.Status {
-		st, _, err := d.ReconcileRequest(t.Context(), wanted(name, mode))
+		})
 		b.must(err)
 		return st
 	}
@@ -65,28 +62,45 @@ func TestDrainAsksTheController(t *testing.T) {
 		}
 	}
 
-	e := b.waitEviction(pods["done"], func(*evictionapi.Eviction) error { return nil })
+	t.Run("done", func(t *testing.T) { endsDrained(t, b, pods["done"], pass) })
+	t.Run("cancelled", func(t *testing.T) { endsReleased(t, b, pods["cancelled"], pass) })
+}
+
+// endsDrained plays the end of the responder, and of the pod.
+func endsDrained(t *testing.T, b *bed, pod drain.PodRef, pass func(string, drain.Mode) drain.Status) {
+	t.Helper()
+	e := b.waitEviction(pod, func(*evictionapi.Eviction) error { return nil })
 	b.complete(e.Name, "acme.io/migrate")
 	b.wait(func() error {
-		pass("done", drain.Drain)
-		return b.isTerminating("done")
+		pass(pod.Name, drain.Drain)
+		return b.isTerminating(pod.Name)
 	})
-	b.kill("done")
+	b.kill(pod.Name)
 	b.wait(func() error {
-		if st := pass("done", drain.Drain); st.Phase != drain.Drained {
+		if st := pass(pod.Name, drain.Drain); st.Phase != drain.Drained {
 			return fmt.Errorf("got %+v, want it drained", st)
 		}
 		return nil
 	})
+}
 
+// endsReleased takes the drain back.
+func endsReleased(t *testing.T, b *bed, pod drain.PodRef, pass func(string, drain.Mode) drain.Status) {
+	t.Helper()
 	b.wait(func() error {
-		if st := pass("cancelled", drain.Release); st.Phase != drain.Released {
+		if st := pass(pod.Name, drain.Release); st.Phase != drain.Released {
 			return fmt.Errorf("got %+v, want it released", st)
 		}
 		return nil
 	})
-	b.waitEviction(pods["cancelled"], func(e *evictionapi.Eviction) error {
-		return hasStates(e, map[string]string{"acme.io/migrate": "Canceled", evictionapi.ImperativeEvictor: "Inactive"})
+	b.wait(func() error { // an Eviction is removed some time after its last request
+		all, err := b.of(pod)
+		for _, e := range all {
+			err = errors.Join(err, hasStates(e, map[string]string{
+				"acme.io/migrate": "Canceled", evictionapi.ImperativeEvictor: "Inactive",
+			}))
+		}
+		return err
 	})
 	b.wait(func() error {
 		list, err := b.requests().List(t.Context(), metav1.ListOptions{})
@@ -95,7 +109,7 @@ func TestDrainAsksTheController(t *testing.T) {
 		}
 		return err
 	})
-	if b.isTerminating("cancelled") == nil {
+	if b.isTerminating(pod.Name) == nil {
 		t.Error("got the pod of the cancelled drain ending, want it to run on")
 	}
 }
