@@ -51,12 +51,12 @@ func planSnapshot(d *Drainer, s Snapshot, policy Policy) Result {
 // ProvePlan is [Drainer.Plan] with each eviction judged by the API server: it sends each one that the plan would send
 // now as a server-side dry run, which runs admission and stores nothing, and plans again with the answers. A pod whose
 // eviction is refused is then blocked, or waits, as in the drain, with the server's words; its share of a budget goes
-// to the others, which are judged in turn. Where an admission webhook does not support dry runs, the pod stays one that
-// leaves, and its message says that this is not proven. At most 8 requests are under way.
+// to the others, which are judged in turn. Where an admission webhook does not support dry runs, or the right to create
+// pods/eviction is missing, the pod stays one that leaves, and its message begins with "not proven". At most 8 requests
+// are under way.
 //
-// It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube, and the right to create
-// pods/eviction; without it each pod is blocked for [EvictionForbidden]. An error means that there is no plan: the
-// server has not answered, for example.
+// It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube. An error means that there is no
+// plan: the server has not answered, for example.
 func (d *Drainer) ProvePlan(ctx context.Context, policy Policy, nodes ...string) (Result, error) {
 	if d == nil || d.registry == nil {
 		return Result{}, option.NotMade("drain.Drainer.ProvePlan", "drain.New")
@@ -141,12 +141,18 @@ func judgeEvictions(ctx context.Context, judge dryRunClient, pods []PodRef, answ
 // withoutDryRun is in the API server's refusal of a dry run that it would have to send to a webhook with side effects.
 const withoutDryRun = "does not support dry run"
 
-// refusedOf are the answers that hold pods back. A webhook that cannot be asked without effect has said nothing.
+// isUnproven reports whether an answer says nothing about the eviction: that of a webhook which cannot be asked without
+// effect, or to a caller who may look and not evict.
+func isUnproven(a Answer) bool {
+	return a.Verdict == verdictForbidden || strings.Contains(a.Message, withoutDryRun)
+}
+
+// refusedOf are the answers that hold pods back.
 func refusedOf(pods []*corev1.Pod, answers map[types.UID]Answer) map[types.UID]Answer {
 	refused := map[types.UID]Answer{}
 	for _, pod := range pods {
 		a, ok := answers[pod.UID]
-		if ok && a.Verdict != verdictAccepted && !strings.Contains(a.Message, withoutDryRun) {
+		if ok && a.Verdict != verdictAccepted && !isUnproven(a) {
 			refused[pod.UID] = a
 		}
 	}
@@ -158,7 +164,7 @@ func noteUnproven(r *Result, answers map[types.UID]Answer) {
 	for i := range r.Nodes {
 		for j := range r.Nodes[i].Pods {
 			pod := &r.Nodes[i].Pods[j]
-			if a := answers[pod.UID]; pod.Action == Evict && strings.Contains(a.Message, withoutDryRun) {
+			if a := answers[pod.UID]; pod.Action == Evict && isUnproven(a) {
 				pod.Message = "not proven: " + a.Message
 			}
 		}

@@ -69,8 +69,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun, r
 	}
 	p := report.PlanOf(result, found)
 	misfits, err := kube.EstimateFit(ctx, c.clientset, c.cache, result)
-	if err != nil {
+	switch {
+	case err != nil && (requireFit || ctx.Err() != nil):
 		return err
+	case err != nil: // a plan without the estimate is a plan
+		fmt.Fprintln(a.errs, "drain: where replacements fit is not known:", err)
 	}
 	p.AddMisfits(misfits)
 	text := p.Text(time.Now())

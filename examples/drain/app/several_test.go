@@ -228,6 +228,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	plan := start(t, "plan", n1, "--force", "--kubeconfig="+w.login(t, "look-"+w.namespace))
 	plan.ends(t, exitDone)
+	plan.says(t, "Every pod can leave. That is not proven of 1 pod: ", `cannot create resource "pods/eviction"`)
 }
 
 // grant gives a user the rights of rules in the whole cluster, and returns when the API server knows of them.

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -194,7 +195,7 @@ func (p Plan) end() []string {
 	case p.Blocked == 0 && len(p.Preflight) > 0:
 		return lines
 	case p.Blocked == 0:
-		return append(lines, "Every pod can leave.")
+		return append(lines, "Every pod can leave."+p.unproven())
 	}
 	lines = append(lines, fmt.Sprintf("%s can't leave until somebody acts:", count(p.Blocked, "pod")))
 	for _, n := range p.Nodes {
@@ -205,6 +206,22 @@ func (p Plan) end() []string {
 		}
 	}
 	return lines
+}
+
+// unproven says of how many pods the server has not said that they may leave, and why of the first.
+func (p Plan) unproven() string {
+	n, first := 0, ""
+	for _, node := range p.Nodes {
+		for _, pod := range node.Pods {
+			if why, ok := strings.CutPrefix(pod.Message, "not proven: "); ok && pod.Action == drain.Evict {
+				n, first = n+1, cmp.Or(first, why)
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" That is not proven of %s: %s", count(n, "pod"), first)
 }
 
 // reason is the word for it, the budgets and the sentence, as far as there are any.
