@@ -259,7 +259,6 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 			}
 			begin := todo.begin(m.node)
 			st, a, err := d.ReconcileRequest(ctx, r)
-			todo.done(m.node, begin, d.o.Now(), a)
 			mu.Lock()
 			defer mu.Unlock()
 			m.visited = true
@@ -267,6 +266,9 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 				m.status = drainedIfGone(st, m.status.NodeUID)
 			}
 			m.begun = m.status.underWay() || d.doubtful(m.node, s.Request)
+			if m.closed = d.findEntry(m.node, s.Request).isOf(modeWaiting); !m.closed || !m.ended() {
+				todo.done(m.node, begin, d.o.Now(), a) // else it is opened before it rests
+			}
 			after = sooner(after, a)
 			errs = append(errs, err)
 		}()
@@ -310,6 +312,8 @@ func setStatus(members []*member, s Set) SetStatus {
 	if s.Request.Mode != Drain {
 		return out
 	}
+	opens := slices.ContainsFunc(members, func(m *member) bool { return m.closed && !m.begun && m.ended() })
+	out.Done = out.Done && !opens
 	if active, _, failed := standing(members, s.SkipFailed); failed != nil {
 		out.Reason, out.Message = failed.status.Reason, fmt.Sprintf("node %q: %s", failed.node, failed.status.Message)
 		out.Done = active == 0 && !slices.ContainsFunc(members, func(m *member) bool { return m.closed })

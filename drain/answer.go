@@ -35,4 +35,6 @@ type Answer struct {
 	RetryAfter time.Duration
 	// Message is the server's, for people.
 	Message string
+	// judged: it was given for this plan, and holds whatever the cache shows of budgets.
+	judged bool
 }

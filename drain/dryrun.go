@@ -96,13 +96,13 @@ type dryRunClient interface {
 const dryRunWorkers = 8
 
 // unjudgedPods are the pods that a plan evicts now, and that the server has not been asked about.
-func unjudgedPods(r *Result, answers map[types.UID]Answer) []PodRef {
-	var asked []PodRef
+func unjudgedPods(r *Result, answers map[types.UID]Answer) []*PodPlan {
+	var asked []*PodPlan
 	for i := range r.Nodes {
 		for j := range r.Nodes[i].Pods {
 			pod := &r.Nodes[i].Pods[j]
 			if _, known := answers[pod.UID]; !known && pod.Action == Evict && pod.Step != StepOutOfService {
-				asked = append(asked, pod.PodRef)
+				asked = append(asked, pod)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func unjudgedPods(r *Result, answers map[types.UID]Answer) []PodRef {
 }
 
 // judgeEvictions adds the server's answers. One that the server never gave is an error.
-func judgeEvictions(ctx context.Context, judge dryRunClient, pods []PodRef, answers map[types.UID]Answer) error {
+func judgeEvictions(ctx context.Context, judge dryRunClient, pods []*PodPlan, answers map[types.UID]Answer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -123,10 +123,13 @@ func judgeEvictions(ctx context.Context, judge dryRunClient, pods []PodRef, answ
 			if ctx.Err() != nil {
 				return
 			}
-			err := judge.DryRunEvict(ctx, pod)
+			err := judge.DryRunEvict(ctx, pod.PodRef)
 			answer := Classify(err)
+			if answer.judged = true; answer.Verdict == verdictMultipleBudgets && len(pod.Budgets) < 2 {
+				answer.Verdict = verdictAdmissionDenied // by a webhook, with the code of that answer
+			}
 			if err != nil && answer.Code == 0 {
-				cancel(fmt.Errorf("asking the API server whether pod %s may leave: %w", pod, err))
+				cancel(fmt.Errorf("asking the API server whether pod %s may leave: %w", pod.PodRef, err))
 				return
 			}
 			mu.Lock()

@@ -94,6 +94,9 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	if !answer.Since.IsZero() && answer.Since.Before(h.state.Since) {
 		h.state.Since = answer.Since
 	}
+	if _, finds := p.d.o.Responders[pod.Hook].(PodResponder); finds && answer.Progress == HookDeclined {
+		p.memory.takeBack(h.request) // the drain goes on by itself
+	}
 	if answer.Progress == HookDeclined && h.state.Progress != HookDeclined {
 		p.event(corev1.EventTypeWarning, "ResponderDeclined",
 			fmt.Sprintf("pod %s leaves without responder %q: %s", pod.PodRef, pod.Hook, answer.Message))
@@ -166,7 +169,10 @@ func (p *pass) namedHooks(ctx context.Context, mine holder) {
 	p.memory.named = true
 	n := &nodePass{planner: newPlanner(&Snapshot{}, &p.r.Policy, p.now), view: &NodeView{Node: p.node}}
 	pods := p.d.o.Cache.Pods(p.node.Name)
-	found := foundOrAll(ctx, p.d.o.Responders, p.node.Name, pods)
+	var found map[types.UID][]string
+	if !p.r.Policy.IgnorePodLabels {
+		found = foundOrAll(ctx, p.d.o.Responders, p.node.Name, pods)
+	}
 	for _, pod := range pods {
 		names := slices.Concat(mine.Hooks, found[pod.UID])
 		if b := behaviorOf(n, pod); b.kind == BehaviorHook && b.invalid == "" {
@@ -225,6 +231,11 @@ func (p *pass) toRecall() map[string][]HookRequest {
 		p.memory.takeBack(h.request)
 		delete(p.memory.hooks, uid)
 	}
+	return notedRecalls(p)
+}
+
+// notedRecalls are the requests that are noted to be taken back.
+func notedRecalls(p *pass) map[string][]HookRequest {
 	all := map[string][]HookRequest{}
 	for _, r := range p.memory.cancel {
 		if p.d.o.Responders[r.Responder] != nil {
@@ -232,6 +243,41 @@ func (p *pass) toRecall() map[string][]HookRequest {
 		}
 	}
 	return all
+}
+
+// withdrawFound takes back what was asked of PodResponders, since their requests end in evictions: of every pod where
+// nothing may be evicted, and otherwise of those that the plan leaves on the node. A process that finds the node stopped
+// names the requests that one before it may have made.
+func withdrawFound(ctx context.Context, p *pass, stopped bool) error {
+	stays := map[types.UID]bool{}
+	for i := range p.plan.Pods {
+		pod := &p.plan.Pods[i]
+		stays[pod.UID] = pod.Action == Skip || pod.Action == Block && !pod.asksAnyway() && pod.Reason != AdmissionDenied
+	}
+	for uid, h := range p.memory.hooks {
+		_, finds := p.d.o.Responders[h.request.Responder].(PodResponder)
+		if finds && (stopped || stays[uid]) {
+			p.memory.takeBack(h.request)
+			delete(p.memory.hooks, uid)
+		}
+	}
+	if stopped && !p.memory.told.withdrawn {
+		noteFound(ctx, p)
+	}
+	p.memory.told.withdrawn = stopped
+	return cancelRequests(ctx, p, notedRecalls(p))
+}
+
+// noteFound notes the requests to PodResponders that an earlier process may have made about the pods of the node.
+func noteFound(ctx context.Context, p *pass) {
+	pods := p.d.o.Cache.Pods(p.node.Name)
+	found := foundOrAll(ctx, p.d.o.Responders, p.node.Name, pods)
+	for _, pod := range pods {
+		for _, name := range found[pod.UID] {
+			p.memory.takeBack(HookRequest{Pod: refOf(pod), Node: p.node.Name, Holder: p.r.Holder,
+				Maintenance: p.r.Maintenance, Responder: name})
+		}
+	}
 }
 
 // recall takes back what was asked of responders, and then the entry of a node that was given back before. What could not be taken back is
@@ -263,14 +309,21 @@ func (p *pass) forgo(ctx context.Context) error {
 
 // cancelHooks takes back what was asked of responders, of all of them at the same time. Those that cannot be reached are reported and asked again
 // by the next pass, after those that were not asked at all.
-func (p *pass) cancelHooks(ctx context.Context) error {
+func (p *pass) cancelHooks(ctx context.Context) error { return cancelRequests(ctx, p, p.toRecall()) }
+
+// cancelRequests takes back requests, by responder.
+func cancelRequests(ctx context.Context, p *pass, noted map[string][]HookRequest) error {
+	if len(noted) == 0 {
+		p.memory.cancel = nil
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	var mu sync.Mutex
 	var untold, failed []HookRequest
 	var errs []error
 	var wg sync.WaitGroup
-	for name, requests := range p.toRecall() {
+	for name, requests := range noted {
 		wg.Go(func() {
 			for i, r := range requests {
 				late := i > 0 && ctx.Err() != nil

@@ -58,8 +58,12 @@ type idleRounds struct {
 	summary string    // of the status
 }
 
-// toldPhases are the phases that this process has told of: by the last event, and to metrics.
-type toldPhases struct{ event, metrics Phase }
+// toldPhases are the phases that this process has told of: by the last event, and to metrics. withdrawn: what was asked
+// of PodResponders was taken back, as the drain is stopped.
+type toldPhases struct {
+	event, metrics Phase
+	withdrawn      bool
+}
 
 // A sentPod is a pod whose eviction the server has accepted, or, where it did not answer, may have.
 type sentPod struct {

@@ -109,7 +109,7 @@ func (m *memory) recordChanges(
 // isHeldBy reports whether the server's last answer holds the pod back. One about budgets does not where a step past
 // them is due, or where the budget has room now.
 func (w *podWork) isHeldBy(answer Answer, stepIsDue bool) bool {
-	if !answer.ofBudget() {
+	if answer.judged || !answer.ofBudget() {
 		return true
 	}
 	return !stepIsDue && (!w.Guarded || w.budget.allowed() == 0)

@@ -29,7 +29,7 @@ func (b *planBehavior) asksHooks() bool {
 // isKeptFrom reports whether the pod must not be shown to the responder that found it: the eviction that it asks for
 // would lose what the policy protects. A step that is due would lose it all the same.
 func isKeptFrom(n *nodePass, w *podWork) bool {
-	if _, asked := n.view.Hooks[w.UID]; !w.behavior.found || asked || n.ladder.due != nil {
+	if !w.behavior.found || n.ladder.due != nil {
 		return false
 	}
 	reason, _ := n.obstacle(w)

@@ -339,7 +339,11 @@ func (s *Scheduler) tick() time.Time {
 	}
 	s.swept = now
 	for name, n := range s.nodes {
-		if !n.live(now) {
+		switch {
+		case n.live(now):
+		case now.Before(n.asksAt.Add(demandLife)): // its turn to ask stands
+			s.unwant(name, n)
+		default:
 			s.drop(name)
 		}
 	}

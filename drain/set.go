@@ -57,7 +57,11 @@ func waitingMode(s Set, m *member) Mode {
 	open := s.LeaveOpen || s.Request.Policy.OutsideWindow == UndoCordon
 	turn := m.status.Reason == reasonWaitingForSlot
 	switch {
-	case s.Request.Mode != Drain || m.begun || m.visited || m.ended():
+	case s.Request.Mode != Drain || m.begun:
+		return ""
+	case m.closed && m.ended(): // it has had its turn, and did not begin
+		return Release
+	case m.visited || m.ended():
 		return ""
 	case turn && !open && (!m.closed || m.silent):
 		return Cordon

@@ -93,7 +93,8 @@ func (p *pass) goOn(ctx context.Context) error {
 	} else if err := p.act(ctx, snapshot); err != nil {
 		return err
 	}
-	return cmp.Or(p.finish(ctx, snapshot, stopped), p.proof)
+	withdrawn := withdrawFound(ctx, p, stopped)
+	return cmp.Or(p.finish(ctx, snapshot, stopped), p.proof, withdrawn)
 }
 
 // act asks responders, and then evicts what the plan lets go.

@@ -104,3 +104,31 @@ func TestFinderThatFails(t *testing.T) {
 		}
 	})
 }
+
+// R-DR-15, R-DR-16: a request to a PodResponder ends in an eviction, so that none stands where nothing may be evicted:
+// after the deadline, outside of windows, and of a pod that the policy leaves from then on.
+func TestFoundPodIsLetGoOfWhereNothingIsEvicted(t *testing.T) {
+	for name, change := range map[string]func(r *drain.Request){
+		"deadline": func(r *drain.Request) { r.Deadline = time.Now() },
+		"window": func(r *drain.Request) {
+			r.Policy.Windows = []drain.Window{{From: time.Now().Add(5 * time.Hour)}}
+		},
+		"policy": func(r *drain.Request) {
+			r.Policy.Rules = []drain.Rule{{Name: "stays", Behavior: drain.BehaviorSkip}}
+		},
+	} {
+		found(t, func(s *stageTest, r drain.Request, f *stageFinder) {
+			s.until(r, time.Minute, "the request", func(drain.Status) bool { return len(f.asked) > 0 })
+			change(&r)
+			s.until(r, time.Hour, "the request taken back", func(drain.Status) bool { return len(f.cancelled) > 0 })
+			asked := len(f.asked)
+			s.restart()
+			s.until(r, time.Hour, "another pass", func(drain.Status) bool { return true })
+			s.sleep(time.Minute)
+			s.pass(r)
+			if len(f.asked) != asked {
+				t.Errorf("%s: got %d requests more, want none", name, len(f.asked)-asked)
+			}
+		})
+	}
+}

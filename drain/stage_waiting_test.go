@@ -162,3 +162,21 @@ func TestNodeThatVanishesWhileItWaits(t *testing.T) {
 		})
 	}
 }
+
+// R-DR-20, R-DR-16: a node that was closed and does not begin at its turn, since the deadline is over, is opened; the set
+// is done then, and not before.
+func TestNodeWhoseTurnComesTooLateIsOpened(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		stage(t, draintest.Options{}, nil, func(s *stageTest) {
+			s.finishing()
+			set := drain.Set{Groups: [][]string{{"n1", "n2", "n3"}}, SkipFailed: skip,
+				Request: s.request("", func(r *drain.Request) { r.Deadline = time.Now().Add(10 * time.Minute) })}
+			st, err := s.d.Run(s.Context(), set, nil)
+			if err != nil || !st.Done {
+				t.Fatalf("skip %t: got %+v, %v, want it done", skip, st, err)
+			}
+			s.clean("n2")
+			s.clean("n3")
+		})
+	}
+}

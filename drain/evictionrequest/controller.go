@@ -68,6 +68,7 @@ type Controller struct {
 // A sighting is what a process remembers of a target.
 type sighting struct {
 	node  string
+	pod   podState  // at the last look
 	ended time.Time // when it was first seen terminal or gone
 }
 
@@ -145,7 +146,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	q := newLoop(c.Reconcile)
 	defer q.queue.ShutDown()
 	stop := c.pods.Watch(func(change drain.Change) {
-		for _, target := range c.targetsOn(change.Node) {
+		for _, target := range c.changedOn(change.Node) {
 			q.addTarget(target)
 		}
 	})
@@ -163,17 +164,27 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// targetsOn returns the targets that were on a node when they were last looked at.
-func (c *Controller) targetsOn(node string) []drain.PodRef {
+// changedOn returns the targets that were on a node when they were last looked at, and whose pods have come further
+// since. Nothing else that changes of a pod matters.
+func (c *Controller) changedOn(node string) []drain.PodRef {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var targets []drain.PodRef
 	for target, s := range c.seen {
-		if s.node == node {
+		if s.node == node && s.pod != cachedState(c.pods, target) {
 			targets = append(targets, target)
 		}
 	}
 	return targets
+}
+
+// cachedState is how far the pod has come, as the cache shows it.
+func cachedState(pods drain.Cache, target drain.PodRef) podState {
+	pod := pods.Pod(target.Namespace, target.Name)
+	if pod == nil || pod.UID != target.UID {
+		return podGone
+	}
+	return stateOf(pod.DeletionTimestamp, pod.Status.Phase)
 }
 
 func (c *Controller) forgetTarget(target drain.PodRef) {

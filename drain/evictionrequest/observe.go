@@ -169,7 +169,7 @@ func (c *Controller) noteSeen(o observation, node string) time.Duration {
 		s = &sighting{}
 		c.seen[o.target] = s
 	}
-	if node != "" {
+	if s.pod = o.pod; node != "" {
 		s.node = node
 	}
 	if o.pod != podGone && o.pod != podTerminal {

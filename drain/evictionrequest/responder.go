@@ -88,7 +88,7 @@ func (r *Responder) Reconcile(ctx context.Context, target drain.PodRef) (time.Du
 		return 0, nil
 	}
 	after, err := r.reconcileOne(ctx, target, evictions[i])
-	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+	if apierrors.IsConflict(err) {
 		return lateRequeue, nil // its state has changed
 	}
 	if err != nil {

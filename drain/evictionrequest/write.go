@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,7 +145,7 @@ func counterOf(e *evictionapi.Eviction) int {
 
 func nameOf(counter int, pod string) string {
 	name := fmt.Sprintf("pod-%d-%s", counter, pod)
-	return name[:min(len(name), maxName)]
+	return strings.TrimRight(name[:min(len(name), maxName)], ".-") // a name ends with a letter or a digit
 }
 
 // createEviction creates an Eviction under the first name of the form pod-1-web that no other target has. The name is

@@ -26,7 +26,7 @@ func (r *evictionRequester) buildAnswer(
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if request.Status.ObservedGeneration != nil || eviction != nil {
+	if request.Status.ObservedGeneration != nil || eviction != nil && !isOver(eviction) {
 		delete(r.unseen, key)
 		return a
 	}
@@ -46,6 +46,11 @@ func (r *evictionRequester) buildAnswer(
 	return a
 }
 
+// isOver reports whether an Eviction has failed for good.
+func isOver(eviction *evictionapi.Eviction) bool {
+	return conditionTrue(eviction.Status.Conditions, evictionapi.ConditionFailed) != nil
+}
+
 // requestAnswer reads the conditions of both objects, and then how far the responders of the pod have come.
 func requestAnswer(request *evictionapi.EvictionRequest, eviction *evictionapi.Eviction) drain.HookAnswer {
 	observed := request.Status.ObservedGeneration != nil && *request.Status.ObservedGeneration >= request.Generation
@@ -63,10 +68,12 @@ func requestAnswer(request *evictionapi.EvictionRequest, eviction *evictionapi.E
 	if c := conditionTrue(eviction.Status.Conditions, evictionapi.ConditionTargetEvicted); c != nil {
 		return drain.HookAnswer{Progress: drain.HookDone, Message: describeCondition(c)}
 	}
-	// A cancellation may be of the time before this EvictionRequest, which then says so itself.
-	c := conditionTrue(eviction.Status.Conditions, evictionapi.ConditionFailed)
-	if c != nil && c.Reason != evictionapi.ReasonCanceledDueToNoRequesters {
-		return declineWith(describeCondition(c))
+	// A result may be of the time before this EvictionRequest, for which the controller then makes another Eviction.
+	if c := conditionTrue(eviction.Status.Conditions, evictionapi.ConditionFailed); c != nil {
+		if observed && c.Reason != evictionapi.ReasonCanceledDueToNoRequesters {
+			return declineWith(describeCondition(c))
+		}
+		return drain.HookAnswer{Progress: drain.HookAsked, Beat: fmt.Sprint("observed ", observed)}
 	}
 	return respondersAnswer(&eviction.Status)
 }

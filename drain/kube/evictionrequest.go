@@ -143,23 +143,47 @@ func (r *evictionRequester) Cancel(ctx context.Context, req drain.HookRequest) e
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	key := keyOf(req)
-	r.forgetRequest(key)
 	served, err := r.isServed(ctx)
 	if err != nil || !served {
 		return err
 	}
-	// A finalizer may keep the object after its deletion, with its intent.
+	err = r.withdraw(ctx, key)
+	if apierrors.IsForbidden(err) && !r.isKnown(key) {
+		err = nil // who may not write them has made none
+	}
+	if err != nil && !isMissing(err) {
+		return fmt.Errorf("withdrawing EvictionRequest %s/%s: %w", key.namespace, key.name, err)
+	}
+	r.forgetRequest(key)
+	return nil
+}
+
+// withdraw sets the intent, and deletes the object: a finalizer may keep it after its deletion, with its intent.
+func (r *evictionRequester) withdraw(ctx context.Context, key requestKey) error {
 	requests := r.objects.Resource(evictionapi.RequestsResource()).Namespace(key.namespace)
 	withdrawn, err := requests.Patch(ctx, key.name, types.MergePatchType, intentPatch(evictionapi.IntentWithdrawn),
 		metav1.PatchOptions{FieldManager: fieldManager})
-	if err == nil {
-		uid := withdrawn.GetUID()
-		err = requests.Delete(ctx, key.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsForbidden(err) {
+		return requests.Delete(ctx, key.name, metav1.DeleteOptions{}) // which withdraws it too
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("withdrawing EvictionRequest %s/%s: %w", key.namespace, key.name, err)
+	if err != nil {
+		return err
 	}
-	return nil
+	uid := withdrawn.GetUID()
+	return requests.Delete(ctx, key.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+}
+
+// isMissing reports whether the object is not there, or is another one, or its kind is not served.
+func isMissing(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// isKnown reports whether the EvictionRequest was seen or made by this process.
+func (r *evictionRequester) isKnown(key requestKey) bool {
+	r.mu.Lock()
+	view := r.views[key.namespace]
+	r.mu.Unlock()
+	return view != nil && view.findRequest(key.name) != nil
 }
 
 // ensureRequest makes the EvictionRequest or sets its intent, where one of both is needed.

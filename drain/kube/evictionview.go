@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -45,7 +46,12 @@ func (r *evictionRequester) isServed(ctx context.Context) (bool, error) {
 		return api.yes, nil
 	}
 	yes, err := evictionapi.IsServed(ctx, r.discovery)
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // nor may it use the API then
+		yes = false
+	case err != nil && !api.at.IsZero():
+		return api.yes, nil // as it was an hour ago
+	case err != nil:
 		return false, err
 	}
 	r.mu.Lock()
@@ -149,6 +155,7 @@ func (r *evictionRequester) viewOf(ctx context.Context, namespace string) (*evic
 		view = &evictionView{}
 		r.views[namespace] = view
 	}
+	dropOld(r)
 	r.mu.Unlock()
 	last, old := view.beginRead(r.now())
 	if !old {
@@ -161,6 +168,17 @@ func (r *evictionRequester) viewOf(ctx context.Context, namespace string) (*evic
 	}
 	view.replaceAll(requests, evictions)
 	return view, nil
+}
+
+// dropOld forgets what has not been asked about for long. The caller holds r.mu.
+func dropOld(r *evictionRequester) {
+	before := r.now().Add(-nodeAge)
+	maps.DeleteFunc(r.views, func(_ string, v *evictionView) bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return !v.at.IsZero() && v.at.Before(before)
+	})
+	maps.DeleteFunc(r.unseen, func(_ requestKey, at time.Time) bool { return at.Before(before) })
 }
 
 // readNamespace lists what the requester has asked for in a namespace and how that goes.
@@ -219,11 +237,8 @@ func isNewer(a, b *evictionapi.Eviction) bool {
 	if b == nil {
 		return true
 	}
-	failed := func(e *evictionapi.Eviction) bool {
-		return conditionTrue(e.Status.Conditions, evictionapi.ConditionFailed) != nil
-	}
-	if failed(a) != failed(b) {
-		return failed(b)
+	if isOver(a) != isOver(b) {
+		return isOver(b)
 	}
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }

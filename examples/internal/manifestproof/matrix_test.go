@@ -41,9 +41,9 @@ const matrix = `
 | renew the Lease of another node's agent          | policy         | role            | yes        | role   | role     |
 | delete the Lease of another node's agent         | policy         | role            | yes        | role   | role     |
 | take the Lease of a leader                       | role           | role            | yes        | role   | role     |
-| set ConfigOK of its Node                         | role           | yes             | role       | role   | role     |
-| set ConfigOK of another Node                     | role           | server          | role       | role   | role     |
-| set Ready of its Node                            | role           | yes             | role       | role   | role     |
+| set ConfigOK of its Node                         | role           | yes             | yes        | role   | role     |
+| set ConfigOK of another Node                     | role           | server          | yes        | role   | role     |
+| set Ready of its Node                            | role           | yes             | yes        | role   | role     |
 | make an event about its Node                     | role           | yes             | yes        | role   | role     |
 | cordon another node                              | role           | server          | yes        | role   | role     |
 | taint its own node                               | role           | server          | yes        | role   | role     |

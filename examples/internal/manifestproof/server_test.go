@@ -198,8 +198,10 @@ func within(t testing.TB, patience time.Duration, rule string, done func() error
 // where a forgotten namespace would put it.
 func TestServerTakesEverything(t *testing.T) {
 	c := installed(t)
-	c.apply(t, build(t, "machines"))
-	defer c.unbind(t, build(t, "machines")) // other tests are about the rights of the whole
+	for _, base := range []string{"machines", "node-maintenance"} {
+		c.apply(t, build(t, base))
+		defer c.unbind(t, build(t, base)) // other tests are about the rights of the whole
+	}
 	for _, base := range bases(t) {
 		for _, u := range build(t, base) {
 			if u.GetNamespace() == corev1.NamespaceDefault {
