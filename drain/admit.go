@@ -124,7 +124,10 @@ func (d *Drainer) findEntry(name string, r Request) *holder {
 		return nil
 	}
 	h := m.of(r.Holder)
-	if h == nil || h.isOfOtherRun(r) || h.Maintenance != r.Maintenance || !h.Released.IsZero() {
+	if h == nil || h.Maintenance != r.Maintenance || !h.Released.IsZero() {
+		return nil
+	}
+	if h.isOfOtherRun(r) && (r.TakeOver == nil || !r.TakeOver(h.Run)) {
 		return nil
 	}
 	return h
@@ -258,6 +261,9 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 				r.Deadline = end
 			}
 			begin := todo.begin(m.node)
+			if !m.begun {
+				forgetReplaced(ctx, d, r)
+			}
 			st, a, err := d.ReconcileRequest(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
@@ -266,8 +272,8 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 				m.status = drainedIfGone(st, m.status.NodeUID)
 			}
 			m.begun = m.status.underWay() || d.doubtful(m.node, s.Request)
-			if m.closed = d.findEntry(m.node, s.Request).isOf(modeWaiting); !m.closed || !m.ended() {
-				todo.done(m.node, begin, d.o.Now(), a) // else it is opened before it rests
+			if m.closed = d.findEntry(m.node, s.Request).isOf(modeWaiting); m.begun || s.Request.Mode != Drain {
+				todo.done(m.node, begin, d.o.Now(), a) // else it may have to be opened before it rests
 			}
 			after = sooner(after, a)
 			errs = append(errs, err)

@@ -32,6 +32,11 @@ func (h *holder) hasEnded(now time.Time) bool {
 	return !h.Released.IsZero() || !h.Drained.IsZero() || h.Mode == Hold && !now.Before(h.Until)
 }
 
+// isLeftTo reports whether a run may end what another run has entered: of the same maintenance, and over or given up.
+func (h *holder) isLeftTo(r Request, at time.Time) bool {
+	return h.Maintenance == r.Maintenance && (h.hasEnded(at) || r.TakeOver != nil && r.TakeOver(h.Run))
+}
+
 // findOwner returns the holder's entry where a request must leave it alone, and why. known is the holder's entry as
 // this process has last seen it as its own. A release without a run takes off any entry.
 //
@@ -110,9 +115,14 @@ func begunSince(h *holder, node string) string {
 }
 
 // releasedByOther ends a run whose entry and cordon another client has taken off: what that client wants is an open
-// node. It reports whether it has. A holder without runs begins anew.
+// node. It also ends one whose node another run has had since. It reports whether it has. A holder without runs begins
+// anew.
 func releasedByOther(p *pass) bool {
 	had := p.r.Run != "" && p.memory.mine != nil && p.r.Mode != Release
+	if had && p.memory.told.superseded && p.mark.of(p.r.Holder) == nil {
+		leaveToOther(p, Superseded, fmt.Sprintf("another run has had node %q since, and it is over", p.node.Name))
+		return true
+	}
 	if !had || p.mark.of(p.r.Holder) != nil || p.node.Spec.Unschedulable {
 		return false
 	}

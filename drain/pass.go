@@ -324,8 +324,10 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 func (p *pass) remember() {
 	mine := p.mark.of(p.r.Holder)
 	if mine.isOfOtherRun(p.r) {
+		p.memory.told.superseded = p.memory.mine != nil
 		return
 	}
+	p.memory.told.superseded = false
 	if by, _ := findOwner(mine, p.memory.mine, p.r, p.now); by != nil {
 		return
 	}

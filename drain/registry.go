@@ -272,11 +272,16 @@ func (g *registry) of(holder string) (keys []key) {
 	return keys
 }
 
+// find returns what is remembered, nil for nothing. It may be looked at under the lock of its passes.
+func (g *registry) find(k key) *memory {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.memories[k]
+}
+
 // forget drops what is remembered, under the lock of its passes, and returns the phase that metrics were told.
 func (g *registry) forget(k key) (counted Phase) {
-	g.mu.Lock()
-	m := g.memories[k]
-	g.mu.Unlock()
+	m := g.find(k)
 	g.drop(k)
 	if m == nil {
 		return ""

@@ -24,7 +24,7 @@ func (p *pass) release(ctx context.Context) error {
 	p.d.scheduler.forget(p.r.Node)
 	p.st.Counts.Evicted = len(p.memory.evicted)
 	mine := p.mark.of(p.r.Holder)
-	if mine.isOfOtherRun(p.r) && !mine.hasEnded(p.now) { // which holds the node, and waits for what was asked of its pods
+	if mine.isOfOtherRun(p.r) && (p.memory.told.superseded || !mine.isLeftTo(p.r, p.now)) { // which holds the node
 		p.st.Phase, p.st.Reason, p.st.Message = Released, reasonNone, ""
 		p.drop()
 		return nil

@@ -95,6 +95,7 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 			r.Node, r.Mode, r.Last, r.cordonFor = m.node, mode, nil, cordonAhead
 			r.Policy.Soak = 0
 			begin := todo.begin(m.node)
+			forgetReplaced(ctx, d, r)
 			st, a, failure := d.ReconcileRequest(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
@@ -114,4 +115,18 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 	}
 	wg.Wait()
 	return after, missing, err
+}
+
+// forgetReplaced drops what is known of a Node that waited and was made anew since: the name stands, and the new Node is
+// the one that is meant.
+func forgetReplaced(ctx context.Context, d *Drainer, r Request) {
+	node, k := d.registry.newest(d.o.Cache, r.Node), key{r.Node, r.Holder}
+	unlock, err := d.registry.lock(ctx, k)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if m := d.registry.find(k); m != nil && node != nil && m.uid != "" && m.uid != node.UID {
+		d.registry.drop(k)
+	}
 }

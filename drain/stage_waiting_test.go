@@ -4,9 +4,12 @@
 package drain_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/draintest"
@@ -177,6 +180,144 @@ func TestNodeWhoseTurnComesTooLateIsOpened(t *testing.T) {
 			}
 			s.clean("n2")
 			s.clean("n3")
+		})
+	}
+}
+
+// R-DR-20: a node that was closed and whose own turn fails is opened, and the set is done at once.
+func TestClosedNodeWhoseTurnFailsIsOpened(t *testing.T) {
+	t.Run("a preflight", func(t *testing.T) {
+		stage(t, draintest.Options{Termination: time.Minute}, nil, func(s *stageTest) {
+			s.c.AddNode("spare")
+			s.web("web", 1, "n1")
+			s.sleep(0)
+			r := s.request("", func(r *drain.Request) { r.Policy.Removal = &drain.Removal{} })
+			time.AfterFunc(10*time.Second, func() {
+				s.c.AddPod("default", "data", "n2", func(p *corev1.Pod) {
+					dir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+					p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: dir}}
+				})
+			})
+			s.stopsWithin(drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}}, 10*time.Minute)
+			s.clean("n2")
+		})
+	})
+	t.Run("a window", func(t *testing.T) {
+		stage(t, draintest.Options{Termination: time.Minute}, nil, func(s *stageTest) {
+			s.c.AddNode("spare")
+			s.web("web", 1, "n1")
+			s.sleep(0)
+			began := time.Now()
+			r := s.request("", func(r *drain.Request) {
+				r.Policy.Windows = []drain.Window{{From: began, Until: began.Add(30 * time.Second)}}
+				r.Deadline = began.Add(10 * time.Minute)
+			})
+			s.stopsWithin(drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}}, 11*time.Minute)
+			s.clean("n2")
+		})
+	})
+}
+
+// stopsWithin runs a set that has to be done in time.
+func (s *stageTest) stopsWithin(set drain.Set, most time.Duration) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 24*time.Hour)
+	defer cancel()
+	began := time.Now()
+	if st, err := s.d.Run(ctx, set, nil); err != nil || !st.Done || time.Since(began) > most {
+		s.Errorf("got %+v, %v after %s, want it done within %s", st, err, time.Since(began), most)
+	}
+}
+
+// R-DR-20: a Node that is made anew while it waits is the one that is drained, also where the one before was closed.
+func TestNodeMadeAnewWhileItWaitsIsDrained(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		stage(t, draintest.Options{}, nil, func(s *stageTest) {
+			s.finishing()
+			set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}}, LeaveOpen: open,
+				NodeTimeout: 5 * time.Minute, SkipFailed: true}
+			time.AfterFunc(time.Minute, func() { s.c.DeleteNode("n2"); s.c.AddNode("n2") })
+			st, err := s.d.Run(s.Context(), set, nil)
+			if err != nil || !st.Done {
+				t.Fatalf("left open %t: got %+v, %v, want it done", open, st, err)
+			}
+			s.wants(st.Nodes[1], drain.Drained, "", drain.OutcomeDrained)
+		})
+	}
+}
+
+// R-DR-09, R-DR-17: a run that is cancelled opens no node that another run has drained since for its own maintenance.
+func TestCancelLeavesWhatAnotherRunHasDrained(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.web("web", 2, "n1")
+		s.c.AddPod("default", "job", "n2", func(p *corev1.Pod) {
+			p.Labels = map[string]string{"drain.belay.dev/behavior": "WaitCompleted"}
+		})
+		s.sleep(0)
+		a, b := s.newRunner("A"), s.newRunner("B")
+		ctx, cancel := context.WithCancel(s.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = a.d.Run(ctx, drain.Set{Request: a.r, Groups: [][]string{{"n1", "n2"}}}, nil)
+		}()
+		s.sleep(5 * time.Minute)
+		s.d = b.d
+		s.phase(b.r, time.Minute, drain.Drained)
+		cancel()
+		<-done
+		s.sleep(time.Second)
+		if !s.c.LiveNode("n1").Spec.Unschedulable {
+			t.Error("n1: got it schedulable, want it held by the run that has drained it since")
+		}
+	})
+}
+
+// R-DR-09: a run that takes over from one that has died opens what that one has closed, and gives it back.
+func TestRunAfterACrashOpensWhatWasClosed(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.finishing()
+		set := drain.Set{Request: s.request("", func(r *drain.Request) { r.Run = "x" }), Groups: [][]string{{"n1", "n2", "n3"}}}
+		if _, _, err := s.d.ReconcileSet(s.Context(), set); err != nil || !s.c.LiveNode("n3").Spec.Unschedulable {
+			t.Fatalf("got %v, n3 cordoned: %t, want it closed", err, s.c.LiveNode("n3").Spec.Unschedulable)
+		}
+		s.restart()
+		set.Request.Run, set.Request.TakeOver, set.LeaveOpen = "y", func(string) bool { return true }, true
+		ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
+		defer cancel()
+		_, _ = s.d.Run(ctx, set, nil)
+		s.sleep(time.Second)
+		for _, n := range []string{"n1", "n2", "n3"} {
+			s.clean(n)
+		}
+	})
+}
+
+// R-DR-09: a run whose node another run has had does not come back when that is over, on a person's cordon or without
+// the mark of the other.
+func TestSupersededRunDoesNotComeBack(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		stage(t, draintest.Options{}, nil, func(s *stageTest) {
+			s.stuck()
+			a := s.newRunner("A")
+			b := s.newRunner("B", func(r *drain.Request) { r.TakeOver = func(string) bool { return true } })
+			s.passOf(a)
+			s.sleep(time.Second)
+			s.passOf(b)
+			s.sleep(time.Second)
+			s.wants(s.passOf(a), drain.Failed, drain.Superseded, drain.OutcomeFailed)
+			if released {
+				s.setCordon(false)
+				s.sleep(time.Second)
+				s.setCordon(true)
+				s.sleep(time.Second)
+				b.r.Mode = drain.Release
+				s.passOf(b)
+			} else {
+				s.c.UpdateNode("n1", func(n *corev1.Node) { delete(n.Annotations, drain.MarkAnnotation) })
+			}
+			s.sleep(time.Second)
+			s.wants(s.passOf(a), drain.Failed, drain.Superseded, drain.OutcomeFailed)
 		})
 	}
 }

@@ -148,8 +148,8 @@ func (r *evictionRequester) Cancel(ctx context.Context, req drain.HookRequest) e
 		return err
 	}
 	err = r.withdraw(ctx, key)
-	if apierrors.IsForbidden(err) && !r.isKnown(key) {
-		err = nil // who may not write them has made none
+	if apierrors.IsForbidden(err) && !r.mayExist(ctx, key) {
+		err = nil // who may not use them has made none
 	}
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("withdrawing EvictionRequest %s/%s: %w", key.namespace, key.name, err)
@@ -163,9 +163,6 @@ func (r *evictionRequester) withdraw(ctx context.Context, key requestKey) error 
 	requests := r.objects.Resource(evictionapi.RequestsResource()).Namespace(key.namespace)
 	withdrawn, err := requests.Patch(ctx, key.name, types.MergePatchType, intentPatch(evictionapi.IntentWithdrawn),
 		metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsForbidden(err) {
-		return requests.Delete(ctx, key.name, metav1.DeleteOptions{}) // which withdraws it too
-	}
 	if err != nil {
 		return err
 	}
@@ -178,12 +175,17 @@ func isMissing(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isKnown reports whether the EvictionRequest was seen or made by this process.
-func (r *evictionRequester) isKnown(key requestKey) bool {
+// mayExist reports whether the EvictionRequest was seen or made by this process, or is there.
+func (r *evictionRequester) mayExist(ctx context.Context, key requestKey) bool {
 	r.mu.Lock()
 	view := r.views[key.namespace]
 	r.mu.Unlock()
-	return view != nil && view.findRequest(key.name) != nil
+	if view != nil && view.findRequest(key.name) != nil {
+		return true
+	}
+	requests := r.objects.Resource(evictionapi.RequestsResource()).Namespace(key.namespace)
+	_, err := requests.Get(ctx, key.name, metav1.GetOptions{})
+	return !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err)
 }
 
 // ensureRequest makes the EvictionRequest or sets its intent, where one of both is needed.

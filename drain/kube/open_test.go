@@ -86,7 +86,7 @@ func TestDrainNodeThatCannotBeDrained(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app")
 	c.runs(t, "debug", node)
-	st, err := kube.DrainNode(t.Context(), c.env.Config(), node, kube.DrainOptions{Timeout: 300 * time.Millisecond})
+	st, err := kube.DrainNode(t.Context(), c.env.Config(), node, kube.DrainOptions{Timeout: 5 * time.Second})
 	var left *kube.NotDrainedError
 	if !errors.As(err, &left) || left.Status.Phase == drain.Drained || !strings.Contains(err.Error(), "/debug: no controller") || st.Node != node {
 		t.Errorf("got %+v and error %v, want a NotDrainedError that names the pod debug", st, err)
