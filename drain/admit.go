@@ -248,18 +248,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 		places <- struct{}{}
 		go func() {
 			defer func() { <-places; wg.Done() }()
-			r := s.Request
-			r.Node, r.NodeUID, r.Last = m.node, "", nil
-			if m.status.NodeUID != "" {
-				last := m.status
-				if r.Last = &last; !m.begun {
-					last.NodeUID = "" // the name stands: a Node that was made anew meanwhile is the one
-				}
-			}
-			if end := m.status.Started.Add(s.NodeTimeout); s.NodeTimeout > 0 && m.begun && !m.status.Started.IsZero() &&
-				(r.Deadline.IsZero() || end.Before(r.Deadline)) {
-				r.Deadline = end
-			}
+			r := requestFor(s, m)
 			begin := todo.begin(m.node)
 			if !m.begun {
 				forgetReplaced(ctx, d, r)
@@ -281,6 +270,23 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 	}
 	wg.Wait()
 	return after, errors.Join(errs...)
+}
+
+// requestFor is what the set wants of a node in this pass.
+func requestFor(s Set, m *member) Request {
+	r := s.Request
+	r.Node, r.NodeUID, r.Last = m.node, "", nil
+	if m.status.NodeUID != "" {
+		last := m.status
+		if r.Last = &last; !m.begun {
+			last.NodeUID = "" // the name stands: a Node that was made anew meanwhile is the one
+		}
+	}
+	if end := m.status.Started.Add(s.NodeTimeout); s.NodeTimeout > 0 && m.begun && !m.status.Started.IsZero() &&
+		(r.Deadline.IsZero() || end.Before(r.Deadline)) {
+		r.Deadline = end
+	}
+	return r
 }
 
 // drainedIfGone takes a Node that was there and is not any more for one that is drained. A name that never had a Node

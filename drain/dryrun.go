@@ -55,8 +55,8 @@ func planSnapshot(d *Drainer, s Snapshot, policy Policy) Result {
 // pods/eviction is missing, the pod stays one that leaves, and its message begins with "not proven". At most 8 requests
 // are under way.
 //
-// It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube. An error means that there is no
-// plan: the server has not answered, for example.
+// It needs a Client with a method DryRunEvict(ctx, PodRef) error, as that of drain/kube. An error means that there is
+// no plan: the server has not answered, for example.
 func (d *Drainer) ProvePlan(ctx context.Context, policy Policy, nodes ...string) (Result, error) {
 	if d == nil || d.registry == nil {
 		return Result{}, option.NotMade("drain.Drainer.ProvePlan", "drain.New")

@@ -246,8 +246,8 @@ func notedRecalls(p *pass) map[string][]HookRequest {
 }
 
 // withdrawFound takes back what was asked of PodResponders, since their requests end in evictions: of every pod where
-// nothing may be evicted, and otherwise of those that the plan leaves on the node. A process that finds the node stopped
-// names the requests that one before it may have made.
+// nothing may be evicted, and otherwise of those that the plan leaves on the node. A process that finds the node
+// stopped names the requests that one before it may have made.
 func withdrawFound(ctx context.Context, p *pass, stopped bool) error {
 	stays := map[types.UID]bool{}
 	for i := range p.plan.Pods {

@@ -175,8 +175,8 @@ func (p *pass) cordonOnly(ctx context.Context) error {
 	return publishWaiting(ctx, p, mode)
 }
 
-// enter makes sure that the holder's entry for this maintenance and mode is on the node. It reports whether it is; without an error the
-// status says why not. A node that is already this holder's keeps its time.
+// enter makes sure that the holder's entry for this maintenance and mode is on the node. It reports whether it is;
+// without an error the status says why not. A node that is already this holder's keeps its time.
 func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	mine := p.mark.of(p.r.Holder)
 	same := mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
@@ -327,8 +327,8 @@ func (p *pass) remember() {
 		p.memory.told.superseded = p.memory.mine != nil
 		return
 	}
-	p.memory.told.superseded = false
-	if by, _ := findOwner(mine, p.memory.mine, p.r, p.now); by != nil {
+	by, _ := findOwner(mine, p.memory.mine, p.r, p.now)
+	if p.memory.told.superseded = false; by != nil {
 		return
 	}
 	p.memory.mine = nil
@@ -375,12 +375,6 @@ func (p *pass) recordon(ctx context.Context) error {
 func (p *pass) contested() bool {
 	r := p.memory.recordons
 	return r.writes > 1 && p.now.Before(r.next.Add(lastFallback)) && (p.st.Phase == Paused || p.st.Phase == Draining)
-}
-
-// drop forgets the holder's business with the node.
-func (p *pass) drop() {
-	p.d.registry.drop(key{p.r.Node, p.r.Holder})
-	p.dropped = true
 }
 
 // ask wants the next pass after d at the latest.

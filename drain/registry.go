@@ -272,8 +272,8 @@ func (g *registry) of(holder string) (keys []key) {
 	return keys
 }
 
-// find returns what is remembered, nil for nothing. It may be looked at under the lock of its passes.
-func (g *registry) find(k key) *memory {
+// findMemory returns what is remembered, nil for nothing. It may be looked at under the lock of its passes.
+func (g *registry) findMemory(k key) *memory {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.memories[k]
@@ -281,7 +281,7 @@ func (g *registry) find(k key) *memory {
 
 // forget drops what is remembered, under the lock of its passes, and returns the phase that metrics were told.
 func (g *registry) forget(k key) (counted Phase) {
-	m := g.find(k)
+	m := g.findMemory(k)
 	g.drop(k)
 	if m == nil {
 		return ""

@@ -151,6 +151,12 @@ func (p *pass) reread(ctx context.Context) error {
 	return nil
 }
 
+// drop forgets the holder's business with the node.
+func (p *pass) drop() {
+	p.d.registry.drop(key{p.r.Node, p.r.Holder})
+	p.dropped = true
+}
+
 // released ends the business with the node.
 func (p *pass) released(ctx context.Context, hooks error) error {
 	if ok, err := p.unpublish(ctx); !ok || err != nil {

@@ -54,18 +54,29 @@ type SetStatus struct {
 // waitingMode returns what a node of a drain needs that waits for its turn: a cordon, or the release of the one that it
 // carries; empty for nothing.
 func waitingMode(s Set, m *member) Mode {
+	if s.Request.Mode != Drain || m.begun || m.visited && !m.ended() {
+		return ""
+	}
+	if m.ended() { // it has had its turn, and did not begin
+		return releaseIf(m.closed)
+	}
 	open := s.LeaveOpen || s.Request.Policy.OutsideWindow == UndoCordon
-	turn := m.status.Reason == reasonWaitingForSlot
-	switch {
-	case s.Request.Mode != Drain || m.begun:
-		return ""
-	case m.closed && m.ended(): // it has had its turn, and did not begin
-		return Release
-	case m.visited || m.ended():
-		return ""
-	case turn && !open && (!m.closed || m.silent):
-		return Cordon
-	case m.closed && (m.status.Reason == reasonSetStopped || open && (turn || m.status.Reason == reasonWaitingForGroup)):
+	switch m.status.Reason {
+	case reasonSetStopped:
+		return releaseIf(m.closed)
+	case reasonWaitingForGroup:
+		return releaseIf(m.closed && open)
+	case reasonWaitingForSlot:
+		if !open && (!m.closed || m.silent) {
+			return Cordon
+		}
+		return releaseIf(m.closed && open)
+	}
+	return ""
+}
+
+func releaseIf(yes bool) Mode {
+	if yes {
 		return Release
 	}
 	return ""
@@ -117,8 +128,8 @@ func keepWaiting(ctx context.Context, d *Drainer, s Set, members []*member, todo
 	return after, missing, err
 }
 
-// forgetReplaced drops what is known of a Node that waited and was made anew since: the name stands, and the new Node is
-// the one that is meant.
+// forgetReplaced drops what is known of a Node that waited and was made anew since: the name stands, and the new Node
+// is the one that is meant.
 func forgetReplaced(ctx context.Context, d *Drainer, r Request) {
 	node, k := d.registry.newest(d.o.Cache, r.Node), key{r.Node, r.Holder}
 	unlock, err := d.registry.lock(ctx, k)
@@ -126,7 +137,7 @@ func forgetReplaced(ctx context.Context, d *Drainer, r Request) {
 		return
 	}
 	defer unlock()
-	if m := d.registry.find(k); m != nil && node != nil && m.uid != "" && m.uid != node.UID {
+	if m := d.registry.findMemory(k); m != nil && node != nil && m.uid != "" && m.uid != node.UID {
 		d.registry.drop(k)
 	}
 }

@@ -166,8 +166,8 @@ func TestNodeThatVanishesWhileItWaits(t *testing.T) {
 	}
 }
 
-// R-DR-20, R-DR-16: a node that was closed and does not begin at its turn, since the deadline is over, is opened; the set
-// is done then, and not before.
+// R-DR-20, R-DR-16: a node that was closed and does not begin at its turn, since the deadline is over, is opened; the
+// set is done then, and not before.
 func TestNodeWhoseTurnComesTooLateIsOpened(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
@@ -277,7 +277,8 @@ func TestCancelLeavesWhatAnotherRunHasDrained(t *testing.T) {
 func TestRunAfterACrashOpensWhatWasClosed(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.finishing()
-		set := drain.Set{Request: s.request("", func(r *drain.Request) { r.Run = "x" }), Groups: [][]string{{"n1", "n2", "n3"}}}
+		set := drain.Set{Request: s.request("", func(r *drain.Request) { r.Run = "x" }),
+			Groups: [][]string{{"n1", "n2", "n3"}}}
 		if _, _, err := s.d.ReconcileSet(s.Context(), set); err != nil || !s.c.LiveNode("n3").Spec.Unschedulable {
 			t.Fatalf("got %v, n3 cordoned: %t, want it closed", err, s.c.LiveNode("n3").Spec.Unschedulable)
 		}

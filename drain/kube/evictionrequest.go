@@ -147,7 +147,7 @@ func (r *evictionRequester) Cancel(ctx context.Context, req drain.HookRequest) e
 	if err != nil || !served {
 		return err
 	}
-	err = r.withdraw(ctx, key)
+	err = r.withdrawRequest(ctx, key)
 	if apierrors.IsForbidden(err) && !r.mayExist(ctx, key) {
 		err = nil // who may not use them has made none
 	}
@@ -158,8 +158,8 @@ func (r *evictionRequester) Cancel(ctx context.Context, req drain.HookRequest) e
 	return nil
 }
 
-// withdraw sets the intent, and deletes the object: a finalizer may keep it after its deletion, with its intent.
-func (r *evictionRequester) withdraw(ctx context.Context, key requestKey) error {
+// withdrawRequest sets the intent, and deletes the object: a finalizer may keep it after its deletion, with its intent.
+func (r *evictionRequester) withdrawRequest(ctx context.Context, key requestKey) error {
 	requests := r.objects.Resource(evictionapi.RequestsResource()).Namespace(key.namespace)
 	withdrawn, err := requests.Patch(ctx, key.name, types.MergePatchType, intentPatch(evictionapi.IntentWithdrawn),
 		metav1.PatchOptions{FieldManager: fieldManager})

@@ -68,14 +68,9 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun, r
 		return wrong(err)
 	}
 	p := report.PlanOf(result, found)
-	misfits, err := kube.EstimateFit(ctx, c.clientset, c.cache, result)
-	switch {
-	case err != nil && (requireFit || ctx.Err() != nil):
+	if err := a.addMisfits(ctx, c, &p, result, requireFit); err != nil {
 		return err
-	case err != nil: // a plan without the estimate is a plan
-		fmt.Fprintln(a.errs, "drain: where replacements fit is not known:", err)
 	}
-	p.AddMisfits(misfits)
 	text := p.Text(time.Now())
 	if s.JSON() {
 		if text, err = p.JSON(); err != nil {
@@ -88,6 +83,20 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, dry settings.DryRun, r
 	if p.Stands() || requireFit && len(p.Misfits) > 0 {
 		return &codedError{code: exitBlocked}
 	}
+	return nil
+}
+
+// addMisfits adds to a plan where replacements fit nowhere. A plan without that estimate is a plan, unless it is
+// required.
+func (a *app) addMisfits(ctx context.Context, c *cluster, p *report.Plan, of drain.Result, required bool) error {
+	misfits, err := kube.EstimateFit(ctx, c.clientset, c.cache, of)
+	if err != nil && (required || ctx.Err() != nil) {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintln(a.errs, "drain: where replacements fit is not known:", err)
+	}
+	p.AddMisfits(misfits)
 	return nil
 }
 

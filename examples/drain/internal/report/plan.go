@@ -195,7 +195,7 @@ func (p Plan) end() []string {
 	case p.Blocked == 0 && len(p.Preflight) > 0:
 		return lines
 	case p.Blocked == 0:
-		return append(lines, "Every pod can leave."+p.unproven())
+		return append(lines, "Every pod can leave."+p.describeUnproven())
 	}
 	lines = append(lines, fmt.Sprintf("%s can't leave until somebody acts:", count(p.Blocked, "pod")))
 	for _, n := range p.Nodes {
@@ -208,8 +208,8 @@ func (p Plan) end() []string {
 	return lines
 }
 
-// unproven says of how many pods the server has not said that they may leave, and why of the first.
-func (p Plan) unproven() string {
+// describeUnproven says of how many pods the server has not said that they may leave, and why of the first.
+func (p Plan) describeUnproven() string {
 	n, first := 0, ""
 	for _, node := range p.Nodes {
 		for _, pod := range node.Pods {
