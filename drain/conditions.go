@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -95,14 +97,45 @@ func (p *pass) publish(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.st.Phase = Draining
-	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, p.st, p.now)})
+	return writeConditions(ctx, p, conditionsOn(p.node, p.st, p.now))
+}
+
+// writeConditions writes conditions alone. They tell of a drain, and hold it up nowhere: where the right to write them
+// is missing, an event says so once, and the drain goes on without.
+func writeConditions(ctx context.Context, p *pass, list []corev1.NodeCondition) (bool, error) {
+	if p.memory.told.refused {
+		return true, nil
+	}
+	unsure := p.memory.unsure.Load()
+	ok, err := p.write(ctx, nodeChange{mark: p.mark, conditions: list})
+	if !apierrors.IsForbidden(err) {
+		return ok, err
+	}
+	p.memory.unsure.Store(unsure)
+	noteRefused(p, err)
+	return true, nil
+}
+
+// noteRefused says that conditions are not written from now on.
+func noteRefused(p *pass, err error) {
+	p.memory.told.refused = true
+	p.event(corev1.EventTypeWarning, "ConditionsForbidden", fmt.Sprintf("the drain goes on without conditions: %v", err))
+}
+
+// isPlannedByOther reports whether the conditions tell of a maintenance to come that is another holder's.
+func isPlannedByOther(p *pass) bool {
+	own := fmt.Sprintf("maintenance %q of %q", p.st.Maintenance, p.st.Holder)
+	return slices.ContainsFunc(p.node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == conditionMaintenancePlanned && c.Status == corev1.ConditionTrue && !strings.HasPrefix(c.Message, own)
+	})
 }
 
 // publishPlanned writes that the maintenance of a node is to come: of one that waits for its place in a set, or for a
 // window. message says for what, and when that is, if it is known. It reports whether that is on the node.
 func publishPlanned(ctx context.Context, p *pass, reason Reason, message string) (bool, error) {
-	if !p.d.o.NodeConditions || isConditionTrue(p.node, conditionMaintenanceInProgress) && p.mark.held() {
-		return true, nil // what another holder does is not to be hidden
+	underWay := isConditionTrue(p.node, conditionMaintenanceInProgress) && p.mark.held()
+	if !p.d.o.NodeConditions || underWay || isPlannedByOther(p) {
+		return true, nil // what another holder does, or will do, is not to be hidden
 	}
 	planned := p.st
 	planned.Phase, planned.Reason, planned.Message = Pending, reason, message
@@ -115,7 +148,7 @@ func publishPlanned(ctx context.Context, p *pass, reason Reason, message string)
 	if !slices.ContainsFunc(want, func(w corev1.NodeCondition) bool { return !there(w) }) {
 		return true, nil
 	}
-	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, planned, p.now)})
+	return writeConditions(ctx, p, conditionsOn(p.node, planned, p.now))
 }
 
 // publishWaiting writes that the maintenance of a node is to come which is cordoned and waits for its turn in a set.
@@ -148,8 +181,8 @@ func isConditionTrue(node *corev1.Node, name corev1.NodeConditionType) bool {
 // unpublish takes the conditions off a node that nobody holds any more.
 func (p *pass) unpublish(ctx context.Context) (bool, error) {
 	list := withoutConditions(p.node)
-	if !p.d.o.NodeConditions || len(list) == len(p.node.Status.Conditions) || p.mark.held() {
+	if !p.d.o.NodeConditions || len(list) == len(p.node.Status.Conditions) || p.mark.held() || isPlannedByOther(p) {
 		return true, nil
 	}
-	return p.write(ctx, nodeChange{mark: p.mark, conditions: list})
+	return writeConditions(ctx, p, list)
 }

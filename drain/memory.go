@@ -60,9 +60,10 @@ type idleRounds struct {
 
 // toldPhases are the phases that this process has told of: by the last event, and to metrics. withdrawn: what was asked
 // of PodResponders was taken back, as the drain is stopped. superseded: another run has taken the node since.
+// refused: conditions may not be written.
 type toldPhases struct {
-	event, metrics        Phase
-	withdrawn, superseded bool
+	event, metrics                 Phase
+	withdrawn, superseded, refused bool
 }
 
 // A sentPod is a pod whose eviction the server has accepted, or, where it did not answer, may have.

@@ -70,8 +70,9 @@ type planLoss struct {
 	message string
 }
 
-// losses lists what the removal of the node would lose with this pod. A rule that says Evict allows the loss of data; the pod's own
-// label does not: it speaks of an eviction, not of the end of its node.
+// losses lists what the removal of the node would lose with this pod. A rule that says Evict allows the loss of data; the
+// pod's own label does not: it speaks of an eviction, not of the end of its node. Nor does an annotation speak of the
+// last replica, whose rule allows the loss of local data.
 func (n *nodePass) losses(pod *corev1.Pod, b *planBehavior) []planLoss {
 	r := n.p.Removal
 	if r == nil {
@@ -83,14 +84,13 @@ func (n *nodePass) losses(pod *corev1.Pod, b *planBehavior) []planLoss {
 			all = append(all, planLoss{reason, message})
 		}
 	}
-	if evict := b.byRule && b.kind == BehaviorEvict; !evict {
-		// What a terminating pod has in an emptyDir is lost already. Its claims are not: it may be about to be created again.
-		if !r.AllowLocalData && pod.DeletionTimestamp == nil {
-			add(LocalStorage, cmp.Or(n.scratch(pod), hostData(pod)))
-		}
-		if !r.AllowLastReplica {
-			add(reasonLastReplica, n.replica(pod))
-		}
+	evict := b.byRule && b.kind == BehaviorEvict
+	// What a terminating pod has in an emptyDir is lost already. Its claims are not: it may be about to be created again.
+	if !evict && !r.AllowLocalData && pod.DeletionTimestamp == nil {
+		add(LocalStorage, cmp.Or(n.scratch(pod), hostData(pod)))
+	}
+	if (!evict || len(b.rule.Annotations) > 0) && !r.AllowLastReplica {
+		add(reasonLastReplica, n.replica(pod))
 	}
 	if !r.AllowQuorum && b.rule != nil && b.rule.Quorum {
 		add(reasonQuorumMember, "a member of a quorum by "+b.rule.String()+", and the node does not come back")

@@ -245,3 +245,20 @@ func TestPreflightIsForNodesThatHaveNotBegun(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// R-DR-18: an annotation by which a pod gives its local data away does not give away the last replica of its claims.
+func TestPresetAllowsNoLossOfTheLastReplica(t *testing.T) {
+	c := removalCase()
+	rules, err := drain.PresetRules("cluster-autoscaler.kubernetes.io/safe-to-evict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.policy.Rules = append(c.policy.Rules, rules...)
+	for _, p := range c.Nodes[0].Pods {
+		p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+	}
+	got := c.findings()
+	if !slices.Contains(got, "replica LastReplica") || slices.Contains(got, "scratch LocalStorage") {
+		t.Errorf("got %q, want the last replica named, and no local data", got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -227,12 +228,17 @@ func (p *pass) latch(ctx context.Context) error {
 		return nil
 	}
 	c := nodeChange{mark: p.mark.with(mine)}
-	if p.d.o.NodeConditions {
+	if p.d.o.NodeConditions && !p.memory.told.refused {
 		done := p.st
 		done.Phase = Drained
 		c.conditions = conditionsOn(p.node, done, p.now)
 	}
 	ok, err := p.write(ctx, c)
+	if c.conditions != nil && apierrors.IsForbidden(err) {
+		noteRefused(p, err)
+		c.conditions = nil
+		ok, err = p.write(ctx, c)
+	}
 	if ok {
 		p.st.Reason, p.st.Message = reasonNone, ""
 		p.latched(mine)

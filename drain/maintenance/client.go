@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -164,6 +166,21 @@ func (c dynamicClient) patchObject(
 	return err
 }
 
+// isStatusAlone reports whether two states of an object differ in no more than what the reconciler itself writes: a
+// status that says another thing each time would call the next pass at once.
+func isStatusAlone(old, obj any) bool {
+	a, err := meta.Accessor(old)
+	if err != nil {
+		return false
+	}
+	b, err := meta.Accessor(obj)
+	if err != nil {
+		return false
+	}
+	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
+		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp())
+}
+
 // Watch is as in [Client].
 func (c dynamicClient) Watch(ctx context.Context, changed func(name string)) error {
 	if err := option.CheckRequired("drain/maintenance.Client.Watch", "changed", changed, "give a function"); err != nil {
@@ -176,7 +193,11 @@ func (c dynamicClient) Watch(ctx context.Context, changed func(name string)) err
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell,
+		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(old, obj any) {
+			if !isStatusAlone(old, obj) {
+				tell(obj)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watching NodeMaintenances: %w", err)
