@@ -45,7 +45,7 @@ type memory struct {
 	named       bool                // those that an earlier process may have asked are among them
 	emptySince  time.Time
 	watch       lateWatch
-	recordons   rivalry   // over a cordon that somebody took off
+	recordons   rivalry   // over a cordon that another client took off
 	entries     rivalry   // over the entry on the node; it stands when the maintenance changes
 	renewed     time.Time // when the Lease was renewed last for the hold
 	idle        idleRounds

@@ -364,7 +364,7 @@ const (
 //   - karpenter.sh/do-not-disrupt: "true" keeps the pod, and a duration keeps it for that long after its start.
 //   - cluster-autoscaler.kubernetes.io/safe-to-evict: "false" keeps the pod; "true" evicts it with the loss of its local
 //     data, and also without a controller. The annotation safe-to-evict-local-volumes lists volumes of a pod that has a
-//     controller: the loss of those is allowed.
+//     controller: the loss of those is allowed. Neither allows the loss of a last replica: see [Removal].
 //
 // A kept pod blocks the drain until the rule does not match it any more, or a step of [Policy].Escalation takes it. The
 // annotation on a Node is not read: a drain that was asked for is no choice of a node.

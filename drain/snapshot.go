@@ -65,7 +65,8 @@ type NodeView struct {
 	Hooks map[types.UID]HookState
 	// Attempts holds, by pod UID, the server's last answer to an eviction that was not accepted, while it is still to be believed.
 	Attempts map[types.UID]Answer
-	// Asked holds, by pod UID, when the server first answered an eviction, or a deletion, without accepting it.
+	// Asked holds, by pod UID, when the server first answered an eviction, or a deletion, without accepting it, or had
+	// left three of them without any answer.
 	Asked map[types.UID]time.Time
 	// Acted holds, by pod UID, what has changed since the server refused the pod's last eviction, such as "its
 	// annotations": an operator may be at work.
